@@ -219,7 +219,7 @@ def test_a_line_of_context_without_its_space_is_named() -> None:
     refused = refusal(b"--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n one\n-two\n+2\nthree\n")
     assert refused.facts == {"reason": "bad_hunk_line", "line": 7, "path": "x"}
     assert refused.message == (
-        "Line 7 of the patch: `'three'` stands inside a hunk and must begin with a space, `+` or `-`."
+        "Line 7 of the patch: `'three'` is inside a hunk and must begin with a space, `+` or `-`."
     )
 
 

@@ -66,7 +66,7 @@ def test_several_places_are_refused_with_all_of_them() -> None:
     refused = refusal(b"@@ -2,2 +2,2 @@\n a\n-b\n+c\n", b"a\nb\n-\na\nb\n")
     assert (
         refused.message
-        == "Hunk 1 of `src/x` (`@@ -2,2 +2,2 @@`) does not stand at the line it states; it fits at 1, 4."
+        == "Hunk 1 of `src/x` (`@@ -2,2 +2,2 @@`) is not at the line that it states; it fits at line 1, 4."
     )
     assert refused.next_action == "State the right line, or add lines of context until the hunk fits one place only."
     assert refused.facts == {"path": "src/x", "hunk": 1, "stated_line": 2, "candidate_lines": [1, 4]}

@@ -138,7 +138,8 @@ def _hunks_to_mark(item: QaItem, mark: Mark) -> frozenset[str]:
     if unknown:
         raise _unknown_name(f"`{item.path}` has no hunk `{ascii(unknown[0][:80])[1:-1]}`.", path=item.path)
     if not mark.hunk_refs and mark.status not in FOR_WHOLE_FILES:
-        raise _unknown_name(f"Which hunks of `{item.path}` are `{mark.status}`? `hunk_refs` is empty.", path=item.path)
+        why = f"`hunk_refs` must name the hunks of `{item.path}` that are `{mark.status}`."
+        raise _unknown_name(why, path=item.path)
     if mark.status == "waived" and not mark.reason.strip():
         raise _unknown_name(f"To waive hunks of `{item.path}`, give a `reason`.", path=item.path)
     return frozenset(mark.hunk_refs) or all_refs

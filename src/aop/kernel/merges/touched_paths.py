@@ -82,7 +82,7 @@ def folders_above(paths: Iterable[str]) -> frozenset[str]:
 def meeting_pairs(changes: Mapping[T, TouchedPaths]) -> tuple[tuple[T, T], ...]:
     """Return the pairs that meet, in the given order; indexed by place, so other pairs cost nothing."""
     order = {name: number for number, name in enumerate(changes)}
-    found = {
+    pairs = {
         (a, b) if order[a] < order[b] else (b, a)
         for a, b in (
             *_sharing(_by_place(changes, "paths")),
@@ -91,7 +91,7 @@ def meeting_pairs(changes: Mapping[T, TouchedPaths]) -> tuple[tuple[T, T], ...]:
         )
         if a != b
     }
-    return tuple(sorted(found, key=lambda pair: (order[pair[0]], order[pair[1]])))
+    return tuple(sorted(pairs, key=lambda pair: (order[pair[0]], order[pair[1]])))
 
 
 def _by_place(changes: Mapping[T, TouchedPaths], field: str) -> Mapping[str, list[T]]:

@@ -140,13 +140,13 @@ def _overtaken(
         # The base branch was reset: a merge brings back what it left behind.
         return there.with_all_of(touched_paths_between(objects, new, old)), False
 
-    found = {}
+    overtaken = {}
     for tip, touched in changed.items():
         if tip.base != head:
             other, is_behind = since(tip.base)
             if not is_behind or touched.meets(other):
-                found[tip] = other
-    return found
+                overtaken[tip] = other
+    return overtaken
 
 
 def _between_clean(

@@ -163,7 +163,7 @@ def refuse_nested_repositories(
             names = {fold_path(name) for name in names_in(folder)}
             if "head" in names and ("commondir" in names or names.issuperset(("objects", "refs"))):
                 raise ProtectedPath(
-                    f"`{change.path}` may not be made: git takes `{folder}` for a repository.",
+                    f"`{change.path}` may not be created: git takes `{folder}` for a repository.",
                     path=change.path,
                     reason="it lies in what git takes for a repository",
                 )

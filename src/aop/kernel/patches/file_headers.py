@@ -179,7 +179,7 @@ class _ExtendedHeader:
         self._said: dict[str, _HeaderLine] = {}
         while key := next((key for key in _EXTENDED if lines.next_begins(key.encode())), None):
             if key in self._said:
-                raise invalid_patch(f"`{key.strip()}` stands there twice", reason="header", line=lines.number)
+                raise invalid_patch(f"`{key.strip()}` appears twice", reason="header", line=lines.number)
             at = lines.number
             self._said[key] = _HeaderLine(at, lines.take_header()[len(key) :])
 

@@ -42,7 +42,7 @@ def scan_hunks(lines: PatchLines, path: str) -> tuple[Hunk, ...]:
         at = lines.number
         hunk = _scan_hunk(lines, path)
         if hunks and not _follows(hunk, hunks[-1]):
-            why = f"the hunk `{hunk.header}` does not begin behind the one above it, `{hunks[-1].header}`"
+            why = f"the hunk `{hunk.header}` must begin after the end of the one above it, `{hunks[-1].header}`"
             raise invalid_patch(why, reason="hunks_overlap", line=at, path=path)
         hunks.append(hunk)
         lines.skip_blank()
@@ -126,7 +126,7 @@ class _HunkBody:
             return b" "
         if line.startswith((b" ", b"+", b"-")) or line == NO_NEWLINE:
             return line
-        why = f"{printable(line)} stands inside a hunk and must begin with a space, `+` or `-`"
+        why = f"{printable(line)} is inside a hunk and must begin with a space, `+` or `-`"
         raise invalid_patch(why, reason="bad_hunk_line", line=self._lines.number, path=self._path)
 
     def _refuse_counts(self, taken: int) -> NoReturn:

@@ -122,14 +122,13 @@ def _does_not_apply(block: _Block, file: _File, places: list[int]) -> PatchDoesN
         message = f"{block.name} adds lines where it cannot, and has no context to find another place by. {why}."
         return PatchDoesNotApply(message, hint=None, file_lines=len(file.lines), **block.facts)
     begin = file.nearest(block)
-    found = file.lines[begin : begin + len(block.lines)]
+    nearby = file.lines[begin : begin + len(block.lines)]
+    shown = enumerate(nearby[:MAX_SHOWN_LINES], start=begin + 1)
     return PatchDoesNotApply(
-        f"{block.name} fits no place of the file. Nearest is line {begin + 1}: {_comparison(block, found)}.",
+        f"{block.name} fits no place of the file. Nearest is line {begin + 1}: {_comparison(block, nearby)}.",
         hint=None,
         looked_for=[_printable(line) for line in block.lines[:MAX_SHOWN_LINES]],
-        nearest=[
-            {"line": begin + nth, "text": _printable(line)} for nth, line in enumerate(found[:MAX_SHOWN_LINES], start=1)
-        ],
+        nearest=[{"line": number, "text": _printable(line)} for number, line in shown],
         **block.facts,
     )
 
@@ -137,20 +136,20 @@ def _does_not_apply(block: _Block, file: _File, places: list[int]) -> PatchDoesN
 def _fits_elsewhere(block: _Block, lines: list[int]) -> PatchDoesNotApply:
     many = " and more" if len(lines) == MAX_PLACES else ""
     return PatchDoesNotApply(
-        f"{block.name} does not stand at the line it states; it fits at {', '.join(map(str, lines))}{many}.",
+        f"{block.name} is not at the line that it states; it fits at line {', '.join(map(str, lines))}{many}.",
         hint="State the right line, or add lines of context until the hunk fits one place only.",
         candidate_lines=lines,
         **block.facts,
     )
 
 
-def _comparison(block: _Block, found: list[bytes]) -> str:
-    if found == block.lines:
+def _comparison(block: _Block, nearby: list[bytes]) -> str:
+    if nearby == block.lines:
         if block.ends_file:
             return "they are the same, but the hunk says that the file ends there"
         return "they are the same, but the hunk above already reaches beyond them"
     for what, without in _ASIDE:
-        if [without(line) for line in found] == [without(line) for line in block.lines]:
+        if [without(line) for line in nearby] == [without(line) for line in block.lines]:
             return f"only {what} differs"
     return "their text differs"
 

@@ -104,9 +104,9 @@ def shared_places(
     for narrow, wide in _meeting_spots(tuple(spots.values())):
         holders["file", narrow.key] |= narrow.holders | wide.holders
     return tuple(
-        _shared_place(place, tuple(sorted(found)), lock=locks.get(place))
-        for place, found in sorted(holders.items())
-        if len(features_of(found)) > 1
+        _shared_place(place, tuple(sorted(sharers)), lock=locks.get(place))
+        for place, sharers in sorted(holders.items())
+        if len(features_of(sharers)) > 1
     )
 
 

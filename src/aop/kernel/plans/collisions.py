@@ -51,7 +51,7 @@ def claims_of(
 
 def collisions_with_others(view: Snapshot, feature_id: FeatureId, claims: Sequence[Claim]) -> tuple[Collision, ...]:
     """Compare a plan's claims with those of all other accepted plans; costs what the plan costs, not what all do."""
-    found = {
+    collisions = {
         _collision(claim, other)
         for kind in ("file", "area", "contract")
         for claim in claims
@@ -59,19 +59,19 @@ def collisions_with_others(view: Snapshot, feature_id: FeatureId, claims: Sequen
         for other in view.claims_near(kind, [_search_key(claim)])
         if other.feature_id != feature_id and _do_meet(claim, other)
     }
-    return tuple(sorted(found))
+    return tuple(sorted(collisions))
 
 
-def collision_refusal(feature_id: FeatureId, found: Sequence[Collision]) -> CollisionDetected:
+def collision_refusal(feature_id: FeatureId, collisions: Sequence[Collision]) -> CollisionDetected:
     """Return the refusal that lists all collisions of a plan (AOP-212)."""
-    others = sorted({each.feature_id for each in found})
-    items: list[Json] = [msgspec.to_builtins(each) for each in found]
+    others = sorted({each.feature_id for each in collisions})
+    facts = [(each.kind, each.identifier, each.feature_id) for each in collisions]
     return CollisionDetected(
         f"The plan of `{feature_id}` collides with the accepted plan of {', '.join(f'`{name}`' for name in others)}.",
         conflicting_feature_ids=list(others),
-        collisions=items,
-        collision_fingerprint=collision_fingerprint([(each.kind, each.identifier, each.feature_id) for each in found]),
-        suggested_next_actions=sorted({each.recommended_action for each in found}),
+        collisions=[msgspec.to_builtins(each) for each in collisions],
+        collision_fingerprint=collision_fingerprint(facts),
+        suggested_next_actions=sorted({each.recommended_action for each in collisions}),
     )
 
 

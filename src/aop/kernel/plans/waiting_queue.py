@@ -214,17 +214,17 @@ def _locks_to_release(view: Snapshot, policy: Policy, entry: QueuedPlan) -> set[
     return needed & held
 
 
-def _store_waiting(tx: Transaction, entry: QueuedPlan, found: tuple[Collision, ...], now: Now) -> FeatureState:
+def _store_waiting(tx: Transaction, entry: QueuedPlan, collisions: tuple[Collision, ...], now: Now) -> FeatureState:
     state = feature_named(tx, entry.feature_id)
     reason = f"Plan {entry.plan.plan_version} waits for {_names_waited_for(entry)}."
     blocked = state if state.status is Status.BLOCKED else with_status(state, Status.BLOCKED, reason=reason)
-    after = msgspec.structs.replace(blocked, status_reason=reason, collisions=_collisions_by_kind(found))
+    after = msgspec.structs.replace(blocked, status_reason=reason, collisions=_collisions_by_kind(collisions))
     return store_feature(tx, state, after, now=now.at)
 
 
-def _collisions_by_kind(found: tuple[Collision, ...]) -> Collisions:
+def _collisions_by_kind(collisions: tuple[Collision, ...]) -> Collisions:
     def of(*kinds: str) -> tuple[dict[str, Json], ...]:
-        return tuple(msgspec.to_builtins(each) for each in found if each.kind in kinds)
+        return tuple(msgspec.to_builtins(each) for each in collisions if each.kind in kinds)
 
     return Collisions(files=of("file"), areas=of("area"), contracts=of("contract", "migration"))
 

@@ -206,7 +206,7 @@ def test_evidence_of_another_feature_is_none(patched: World) -> None:
 def test_what_was_found_out_is_said_of_hunks_not_of_whole_files(patched: World, status: str) -> None:
     _, run = run_gates(patched)
     error = update(patched, {"path": "src/a.txt", "status": status, "reason": "so"}, runs=(run,)).error
-    assert error["message"] == f"Which hunks of `src/a.txt` are `{status}`? `hunk_refs` is empty."
+    assert error["message"] == f"`hunk_refs` must name the hunks of `src/a.txt` that are `{status}`."
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_one_hunk_is_not_marked_twice_in_one_update(patched: World) -> None:
 
 def test_a_waiver_needs_a_reason_and_stands_in_the_decisions_with_it(patched: World) -> None:
     mark = {"path": "src/a.txt", "status": "waived", "hunk_refs": refs(patched, "src/a.txt")}
-    assert "without a `reason`" in update(patched, {**mark, "reason": " \n"}).error["message"]
+    assert "give a `reason`" in update(patched, {**mark, "reason": " \n"}).error["message"]
 
     assert update(patched, {**mark, "reason": "Only\nwords."}).ok
 

@@ -95,10 +95,10 @@ def ingest_spec(call: Call, arguments: IngestSpec) -> Outcome:
     with kernel.record.read() as view:
         _existing_feature(view, arguments)
     with kernel.locks.files():
-        found = kernel.files.fingerprint(path)
-        if found is not None and found != source.sha256:
+        present = kernel.files.fingerprint(path)
+        if present is not None and present != source.sha256:
             kernel.files.set_aside(path)
-        if found != source.sha256:
+        if present != source.sha256:
             kernel.files.write(path, data)
 
     def decide(tx: Transaction) -> Outcome:
@@ -109,7 +109,7 @@ def ingest_spec(call: Call, arguments: IngestSpec) -> Outcome:
             state = _existing_feature(tx, arguments)
             if state is not None:
                 store_feature(tx, state, msgspec.structs.replace(state, spec=source), now=kernel.now())
-        return IngestResult(feature_id=name, spec_path=path, source=source, changed=found != source.sha256)
+        return IngestResult(feature_id=name, spec_path=path, source=source, changed=present != source.sha256)
 
     return call.commit(decide)
 

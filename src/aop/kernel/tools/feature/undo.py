@@ -107,15 +107,15 @@ def undo(call: Call, arguments: UndoArguments) -> Outcome:
 
 
 def _trees_of(objects: GitObjects, view: Snapshot, state: FeatureState) -> tuple[TreeFacts, ...]:
-    found: list[TreeFacts] = []
+    history: list[TreeFacts] = []
     for entry in view.journal(feature_id=state.feature_id, kinds=WITH_TREES):
         event, files = entry.event, entry.event.payload.get("files")
         is_base = event.kind in ("feature_initialised", "feature_rebased")
         # A feature cannot go back to trees of another base, or of a deleted feature of this name.
-        found = [] if is_base else found
+        history = [] if is_base else history
         fallback = objects.tree_of(state.base_commit) if event.kind == "feature_initialised" else state.tree
         facts = TreeFacts(
-            number=len(found),
+            number=len(history),
             tree=str(event.payload.get("tree", fallback)),
             at=event.at,
             actor=event.actor,
@@ -124,9 +124,9 @@ def _trees_of(objects: GitObjects, view: Snapshot, state: FeatureState) -> tuple
             files=files if isinstance(files, int) else 0,
             current=False,
         )
-        found.append(facts)
-    newest = max((facts.number for facts in found if facts.tree == state.tree), default=-1)
-    return tuple(msgspec.structs.replace(facts, current=facts.number == newest) for facts in found)
+        history.append(facts)
+    newest = max((facts.number for facts in history if facts.tree == state.tree), default=-1)
+    return tuple(msgspec.structs.replace(facts, current=facts.number == newest) for facts in history)
 
 
 def _tree_named(wish: str, known: tuple[TreeFacts, ...]) -> TreeId:

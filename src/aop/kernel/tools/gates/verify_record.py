@@ -61,28 +61,28 @@ def verify(call: Call, arguments: VerifyArguments) -> Outcome:
     """Check that only AOP changed the record, or name the first difference."""
     wanted = _scope(call, arguments)
     with call.kernel.record.read() as view:
-        told = _JournalFacts()
+        journal = _JournalFacts()
         for entry in whole_chain(lambda after: view.journal(after=after, limit=PAGE)):
-            told.take(entry, arguments.anchor)
-        told.check_anchor(arguments.anchor)
-        if arguments.feature_id is not None and arguments.feature_id not in told.features:
+            journal.take(entry, arguments.anchor)
+        journal.check_anchor(arguments.anchor)
+        if arguments.feature_id is not None and arguments.feature_id not in journal.features:
             raise UnknownFeature(arguments.feature_id)
         try:
             runs = [run for run in view.all(GateRun) if wanted(run.feature_id)]
             approvals = [approval for approval in view.all(Approval) if wanted(approval.feature_id)]
         except Fault as fault:
             raise EvidenceBroken(str(fault), kind="unreadable") from fault
-    logs = sum(_check_run(call.kernel, run, told.runs) for run in runs)
+    logs = sum(_check_run(call.kernel, run, journal.runs) for run in runs)
     for approval in approvals:
-        _check_approval(approval, told.approvals)
+        _check_approval(approval, journal.approvals)
     return VerifyResult(
-        entries=told.head_seq,
-        head_seq=told.head_seq,
-        head_hash=told.head_hash,
+        entries=journal.head_seq,
+        head_seq=journal.head_seq,
+        head_hash=journal.head_hash,
         gate_runs=len(runs),
         logs=logs,
         approvals=len(approvals),
-        undigested=sum(told.runs.get(run.run_id) == "" for run in runs),
+        undigested=sum(journal.runs.get(run.run_id) == "" for run in runs),
     )
 
 
@@ -129,9 +129,9 @@ class _JournalFacts:
             )
 
 
-def _check_run(kernel: Kernel, run: GateRun, told: Mapping[str, str]) -> int:
+def _check_run(kernel: Kernel, run: GateRun, recorded_digests: Mapping[str, str]) -> int:
     """Check one gate run against the journal, its file and its logs; return the number of logs."""
-    recorded = told.get(run.run_id)
+    recorded = recorded_digests.get(run.run_id)
     if recorded is None:
         raise _broken_evidence("missing", f"The journal has no entry for the gate run `{run.run_id}`", run)
     if recorded and recorded != digest_of(run):
@@ -143,11 +143,11 @@ def _check_run(kernel: Kernel, run: GateRun, told: Mapping[str, str]) -> int:
         raise _broken_evidence("changed", f"The file `{path}` is not what AOP wrote", run)
     digests = dict(_logs_of(run))
     for log_path, digest in digests.items():
-        found = kernel.files.fingerprint(log_path)
-        if found != digest:
-            kind = "missing" if found is None else "changed"
+        current = kernel.files.fingerprint(log_path)
+        if current != digest:
+            kind = "missing" if current is None else "changed"
             raise _broken_evidence(
-                kind, f"The log `{log_path}` is {'gone' if found is None else 'not what the step wrote'}", run
+                kind, f"The log `{log_path}` is {'gone' if current is None else 'not what the step wrote'}", run
             )
     return len(digests)
 
@@ -156,8 +156,8 @@ def _logs_of(run: GateRun) -> Iterator[tuple[str, str]]:
     return ((step.log_path, step.log_sha256) for step in run.steps if step.log_sha256)
 
 
-def _check_approval(approval: Approval, told: Mapping[str, Mapping[str, Any]]) -> None:
-    payload = told.get(approval.approval_id, {})
+def _check_approval(approval: Approval, granted: Mapping[str, Mapping[str, Any]]) -> None:
+    payload = granted.get(approval.approval_id, {})
     if (payload.get("tree"), payload.get("base")) != (approval.tree, approval.base):
         raise EvidenceBroken(
             f"The approval `{approval.approval_id}` is not in the journal as it is now.",

@@ -77,8 +77,8 @@ def dashboard(call: Call, _arguments: Arguments) -> Outcome:
     going = [
         usages[state.feature_id] for state in states if state.feature_id in usages and state.status not in TERMINAL
     ]
-    told = _RowFacts(usages, questions, rests, now=call.kernel.clock.now())
-    rows = tuple(map(told.row, states))
+    facts = _RowFacts(usages, questions, rests, now=call.kernel.clock.now())
+    rows = tuple(map(facts.row, states))
     return Dashboard(
         features=rows,
         counts=counts,
