@@ -185,7 +185,7 @@ def test_the_ticket_says_what_a_system_answered_and_what_to_do(
     error = ending["error"]
     assert (ending["step"], error["code"], error["details"].get("status")) == (step, code, status), error
     last = shop.rest.tracker.texts()[-1]
-    assert f"failed at the step {{{{{step}}}}}" in last
+    assert f"failed at step {{{{{step}}}}}" in last
     assert to_do in last
     assert shop.rest.tracker.status == "To Do"
 
