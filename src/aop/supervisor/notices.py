@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from aop.core.ids import FeatureId
 from aop.core.text.visible import visible
@@ -104,13 +105,8 @@ def question_notices(question: Question, rules: InboxRules, now: datetime) -> It
     yield asked
     number = reminders_due(rules, question.asked_at, now)
     if number:
-        yield Notice(
-            event_id=f"{asked.event_id}:reminder:{number}",
-            kind=NoticeKind.REMINDER,
-            feature_id=question.feature_id,
-            title=f"{question.feature_id} still needs a person: {question.gate}",
-            text=asked.text,
-        )
+        title = f"{question.feature_id} still needs a person: {question.gate}"
+        yield replace(asked, event_id=f"{asked.event_id}:reminder:{number}", kind=NoticeKind.REMINDER, title=title)
 
 
 def end_notice(state: FeatureState) -> Notice:

@@ -61,16 +61,15 @@ def provider_choice(
 
 
 def _preferences(role: Role, runtime: Runtime) -> list[ProviderPreference]:
-    own = next((preference for name, preference in runtime.role_provider_overrides.items() if name == role), None)
-    preferences = (
-        []
-        if own is None
-        else [ProviderPreference(provider=own.provider, model=own.model, config_env=own.provider_config_env)]
-    )
+    own = [
+        ProviderPreference(provider=each.provider, model=each.model, config_env=each.provider_config_env)
+        for name, each in runtime.role_provider_overrides.items()
+        if name == role
+    ]
     default = ProviderPreference(
         provider=runtime.default_provider, model=runtime.default_model, config_env=runtime.provider_config_env
     )
-    return [*preferences, default]
+    return [*own, default]
 
 
 def _choice(role: Role, preferences: list[ProviderPreference]) -> ProviderChoice:

@@ -82,16 +82,14 @@ class Supervisor:
         for number, feature_id in enumerate(dict.fromkeys(features)):
             key = self._run_key(feature_id, known.get(feature_id, {}))
             self._board.enter(feature_id, key)
-            others, again = depends_on.get(feature_id, ()), self._is_restart_requested(feature_id)
             wanted = FeatureOrder(
                 feature_id=feature_id,
-                depends_on=others,
-                again=again,
+                depends_on=depends_on.get(feature_id, ()),
+                again=self._is_restart_requested(feature_id),
                 run_name=self.run_name,
                 collision_strategy=self._gateway.kernel.config().policy.supervisor.collision_strategy,
             )
-            payload = msgspec.to_builtins(wanted)
-            self._engine.submit("feature", payload, key=key, priority=PRIORITY + number)
+            self._engine.submit("feature", msgspec.to_builtins(wanted), key=key, priority=PRIORITY + number)
 
     def _is_restart_requested(self, feature_id: FeatureId) -> bool:
         with self._gateway.kernel.record.read() as view:
@@ -195,15 +193,10 @@ class Supervisor:
             self._engine.answer(entry.run_id, entry.topic, said)
 
     def _answer_for(self, feature_id: FeatureId, entry: BoardEntry) -> Json:
-        match entry.does:
-            case "asks":
-                return self._answer_to_question(entry)
-            case "rests":
-                return self._resume_word(feature_id)
-            case _:
-                return None
-
-    def _resume_word(self, feature_id: FeatureId) -> str | None:
+        if entry.does == "asks":
+            return self._answer_to_question(entry)
+        if entry.does != "rests":
+            return None
         with self._gateway.kernel.record.read() as view:
             return None if is_paused(view, feature_id) else "resumed"
 

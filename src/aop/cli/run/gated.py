@@ -68,8 +68,7 @@ def _resume(app: App, arguments: argparse.Namespace) -> Envelope:
     """Answer the agent's request for help."""
     if not arguments.guidance:
         raise InvalidCliArgs("The answer for the agent is missing.", hint="Give it with `--guidance TEXT`.")
-    given = {"feature_id": arguments.name, "guidance": arguments.guidance}
-    return call_tool(app, "gated.resume", given)
+    return call_tool(app, "gated.resume", {"feature_id": arguments.name, "guidance": arguments.guidance})
 
 
 def _reset(app: App, arguments: argparse.Namespace) -> Envelope:

@@ -14,9 +14,9 @@ from aop.gated.machine.state import Brief, DropDraft, MakeBranch, Merge, Next, P
 
 def on_task_asked(known: Workflow, event: TaskAsked, rules: Rules) -> Next:
     """Return the briefing or action of the current phase; repeated calls are safe (GATED-19)."""
-    return (
-        (known, notice(briefings.escalated())) if known.escalated else TASK_HANDLERS[known.status](known, event, rules)
-    )
+    if known.escalated:
+        return known, notice(briefings.escalated())
+    return TASK_HANDLERS[known.status](known, event, rules)
 
 
 def ask_for_plan(known: Workflow, rules: Rules) -> Brief:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib.resources import files
-from typing import Any
 
 import msgspec
 
@@ -80,12 +79,8 @@ def _by_model(session: Session) -> CodeReviewReport:
             raise
         raise NoReport(f"The model gave no report: {refusal.message}") from refusal
     session.review = ReviewRecord(model=opinion.model, usage=opinion.usage)
-    return _read(opinion.report)
-
-
-def _read(report: Any) -> CodeReviewReport:
     try:
-        return msgspec.convert(report, CodeReviewReport)
+        return msgspec.convert(opinion.report, CodeReviewReport)
     except msgspec.ValidationError as error:
         raise NoReport(f"The model gave no report: {error}") from error
 

@@ -16,10 +16,7 @@ def add_spec_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def intake_of(app: App, arguments: argparse.Namespace) -> Intake:
-    """Read the specs that the arguments name.
-
-    Raises: InvalidCliArgs, InputPathNotFound, NoSpecsFound, InvalidFeatureSlug, FeatureSlugCollision, SpecIngestFailed.
-    """
+    """Read the specs that the arguments name. Raises: InvalidCliArgs, and as `read_specs`."""
     if arguments.fi is not None and arguments.fl is not None:
         raise InvalidCliArgs("`-fi` and `-fl` cannot be used together.", hint="Name one file or one folder.")
     return read_specs(app, file=arguments.fi, folder=arguments.fl)

@@ -30,10 +30,7 @@ REPLACED = "aop: another supervisor has taken over the work; this one ends."
 
 
 def plan_of(app: App, arguments: argparse.Namespace, intake: Intake | None = None) -> RunPlan:
-    """Check the agents and limits of a run; without specs it continues the newest run, with its agents.
-
-    Raises: InvalidCliArgs, AgentProviderNotConfigured, UnsupportedAgentProvider, ProviderAuthMissing.
-    """
+    """Check a run's agents and limits; without specs it continues the newest. Raises: InvalidCliArgs, as `plan_run`."""
     limit = arguments.max_active
     if limit is not None and limit < 1:
         raise InvalidCliArgs("`--max-active` must be at least 1.", max_active=limit)
