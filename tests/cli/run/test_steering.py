@@ -99,7 +99,7 @@ def test_a_paused_run_ends_its_turn_begins_no_other_and_rests_across_a_restart(s
     until(lambda: shop.turns_in_progress() == 1, seconds=SECONDS)
     assert shop.aop("pause").code == 0
     (shop.agent / "go").touch()
-    until(lambda: "held_one: rests" in shop.log(), seconds=SECONDS)
+    until(lambda: "held_one: paused" in shop.log(), seconds=SECONDS)
     assert shop.aop("stop").code == 0
     waited = shop.all_at_once()
     assert (waited.code, waited.out) == (5, "held_one  building  Paused. Continue with: aop resume\n")
