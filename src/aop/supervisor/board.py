@@ -16,7 +16,7 @@ NOBODY: Json = {"nobody": True}
 
 
 class BoardEntry(Struct, frozen=True, kw_only=True):
-    """What a feature does now, and what it waits for."""
+    """The current activity of a feature, and the reason it waits."""
 
     does: Literal["works", "asks", "waits", "rests", "ended"]
     run_id: RunId

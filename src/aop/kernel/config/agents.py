@@ -36,7 +36,7 @@ class AgentRoles(Section, frozen=True, kw_only=True):
 
 
 class ProviderOverride(Section, frozen=True, kw_only=True):
-    """What one role uses in place of the runtime's defaults."""
+    """Settings of one role in place of the runtime's defaults."""
 
     provider: Provider | None = None
     model: str | None = None

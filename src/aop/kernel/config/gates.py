@@ -77,7 +77,7 @@ class Modes(Section, frozen=True, kw_only=True):
 
 
 class CoverageParser(Section, frozen=True, kw_only=True):
-    """Which report a gate run leaves, and where."""
+    """The coverage report of a gate run, and its path."""
 
     type: ParserType
     path: str | None = None
@@ -96,7 +96,7 @@ class CoverageParser(Section, frozen=True, kw_only=True):
 
 
 class TestsParser(Section, frozen=True, kw_only=True):
-    """Which report of the tests a gate run leaves, and where; the path may be a glob over several files."""
+    """The test report of a gate run, and its path, which may be a glob over several files."""
 
     type: Literal["junit_xml"]
     path: str
@@ -112,7 +112,7 @@ class Parsers(Section, frozen=True, kw_only=True):
 
 
 class Thresholds(Section, frozen=True, kw_only=True):
-    """What a profile demands of coverage beyond the policy."""
+    """Coverage that a profile demands beyond the policy."""
 
     coverage_line_min: Share | None = None
     coverage_branch_min: Share | None = None

@@ -17,7 +17,7 @@ STEERING_GIT = tuple(Area(f"**/{name}") for name in (".gitattributes", ".gitigno
 
 
 AREA_LOCK = "protected:"
-"""What the name of a lock on a protected area begins with."""
+"""Prefix of the name of a lock on a protected area."""
 
 
 class GuardedAreas(Struct, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class GuardedAreas(Struct, frozen=True, kw_only=True):
     """Files that decide what the tests mean."""
     exclusive: tuple[Area, ...]
     permitted: tuple[Area, ...]
-    """What a person has permitted by name although it is guarded."""
+    """Guarded paths that a person has permitted by name."""
     lockable: tuple[Area, ...] = ()
     """Protected areas that are open to the holder of their lock."""
     opened: frozenset[str] = frozenset()

@@ -19,7 +19,7 @@ class Config(Struct, frozen=True, kw_only=True):
     hash: str
     """SHA-256 over the canonical JSON of the three, defaults included: it stands in every verdict."""
     sources: tuple[tuple[str, str], ...]
-    """Where each file was read, such as `("policy", "main:agentic/orchestrator/policy.yaml")`, or `bundled`."""
+    """The source of each file, such as `("policy", "main:agentic/orchestrator/policy.yaml")`, or `bundled`."""
     warnings: tuple[str, ...]
 
 

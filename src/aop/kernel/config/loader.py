@@ -27,7 +27,7 @@ class ConfigText(Struct, frozen=True, kw_only=True):
     """One configuration file, unread."""
 
     source: str
-    """What people call it, such as `main:agentic/orchestrator/policy.yaml`."""
+    """Its name in messages, such as `main:agentic/orchestrator/policy.yaml`."""
     content: bytes
 
 

@@ -14,7 +14,7 @@ Hours = Annotated[float, Meta(ge=0, le=10_000)]
 
 
 class NoticeKind(StrEnum):
-    """What people are told without asking."""
+    """Notifications that people get without asking."""
 
     QUESTION = "question"
     REMINDER = "reminder"

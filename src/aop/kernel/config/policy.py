@@ -43,7 +43,7 @@ class MergeStrategy(StrEnum):
 
 
 class CollisionStrategy(StrEnum):
-    """What the orchestrator does first with a plan that collides."""
+    """The orchestrator's first reaction to a plan that collides."""
 
     REVISE = "revise"
     WAIT = "wait"
@@ -61,7 +61,7 @@ class Placement(StrEnum):
     """How far the line number of a hunk is believed (`patch_policy.placement`)."""
 
     UNIQUE = "unique"
-    """Where it is wrong, and exactly one place below the hunk above fits, the hunk goes there."""
+    """If it is wrong, and exactly one place below the hunk above fits, the hunk goes there."""
     EXACT = "exact"
     """It is right, or the hunk is refused."""
 

@@ -8,7 +8,7 @@ from aop.kernel.config import checks as flaws
 from aop.kernel.config.checks import Misfit, demand, demand_each
 
 OWN = (".git", ".aop", ".worktrees", "agentic")
-"""What is AOP's or git's, and never given to a worktree."""
+"""Paths of AOP and git, never given to a worktree."""
 
 
 class SetupCommand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

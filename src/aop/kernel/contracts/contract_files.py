@@ -29,7 +29,7 @@ PROTOCOL: Mapping[str, Json] = {
     "transports": ["streamable-http", "stdio"],
     "schema_dialect": DIALECT,
 }
-"""What AOP speaks with agents (AOP-061); a test holds it against the locked SDK."""
+"""Protocol revisions that AOP speaks with agents (AOP-061); a test compares them with the locked SDK."""
 
 WRITTEN: Mapping[str, tuple[type[Struct], str, frozenset[str]]] = {
     "evidence": (GateRun, "One gate run, as `evidence/<run>.json` holds it.", frozenset()),

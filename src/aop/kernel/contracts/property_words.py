@@ -88,7 +88,7 @@ WORDS: Mapping[str, str] = {
     "actor_id": "The caller's own name. It may be left out; if it is there, it must be true.",
     "actor_type": "The caller's own role. It may be left out; if it is there, it must be true.",
     "added": "How many lines were added.",
-    "agent_text": "What the planner wrote; null when there is no plan.",
+    "agent_text": "The planner's text; null without a plan.",
     "allowed_areas": "The parts of the repository that the feature may touch.",
     "answered_at": "When a person answered; empty while the question is open.",
     "answered_by": "Who answered; empty while the question is open.",
@@ -223,7 +223,7 @@ EVIDENCE_WORDS: Mapping[str, str] = {
     "command": "The command that the log is of.",
     "exit_code": "Its exit code.",
     "sandbox_level": "How strongly it was confined.",
-    "set_aside": "Where foreign content was moved that had replaced AOP's own files.",
+    "set_aside": "The folder for foreign content that had replaced AOP's own files.",
     "set_aside_in_worktree": (
         "Which paths of the feature's worktree held something that was moved to `.aop/quarantine/<feature>/`."
     ),

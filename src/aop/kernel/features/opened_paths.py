@@ -26,7 +26,7 @@ class PathAnswer(Struct, frozen=True, kw_only=True):
     """Why the worker asked, in its own words."""
     question_id: str
     answer: Literal["yes", "no"]
-    """What the person said."""
+    """The person's words."""
     answered_by: str
     answered_at: str
     ended: str = ""

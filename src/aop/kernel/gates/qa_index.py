@@ -77,7 +77,7 @@ class Mark(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     path: Annotated[str, Meta(max_length=4096)]
     """The file, as the index names it."""
     status: QaStatus
-    """What to set."""
+    """The status to set."""
     hunk_refs: Annotated[tuple[str, ...], Meta(max_length=10_000)] = ()
     """The hunks, by their `ref`; needed for `passed`, `failed` and `waived`. Without any, all hunks of the file."""
     reason: Annotated[str, Meta(max_length=500)] = ""

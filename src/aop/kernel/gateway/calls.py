@@ -31,7 +31,7 @@ from aop.kernel.record.port import Event, Record, Snapshot, Transaction
 
 
 class Arguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What every tool accepts; a caller that names itself must name itself rightly (C-51)."""
+    """Arguments that every tool accepts; a caller that names itself must use its own name (C-51)."""
 
     actor_type: Role | None = None
     actor_id: str | None = None
@@ -57,11 +57,11 @@ class Answer(Struct, frozen=True, kw_only=True):
 
 
 Outcome: TypeAlias = Struct | Answer | Refusal
-"""What a tool answers. A refusal that is *returned* is a recorded verdict; one that is raised changed nothing."""
+"""A tool's answer. A *returned* refusal is a recorded verdict; a raised one changed nothing."""
 
 
 class Envelope(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What every caller gets back (AOP-149, AOP-318)."""
+    """The answer that every caller gets (AOP-149, AOP-318)."""
 
     ok: bool
     data: Any = None

@@ -20,9 +20,9 @@ from aop.kernel.record.port import Event, Snapshot, Unshown
 SHOW_WAIT_SECONDS = 5.0
 MOST_FILES = 100_000
 IN_GIT = frozenset({"worktree", "gone_worktree", "gone_branch", "workflow"})
-"""What is shown in a worktree or by git, and not as files below `agentic/features`."""
+"""Projections that are worktrees or refs, not files below `agentic/features`."""
 SET_ASIDE = "set_aside"
-"""Where foreign content was moved that had replaced AOP's own files."""
+"""The folder for foreign content that had replaced AOP's own files."""
 SET_ASIDE_IN_WORKTREE = "set_aside_in_worktree"
 """The paths of the feature's worktree whose content was moved to quarantine."""
 

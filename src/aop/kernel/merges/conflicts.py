@@ -29,7 +29,7 @@ class ConflictHunk(Struct, frozen=True, kw_only=True):
     """One place where both sides changed the same lines; a side that is too long is cut."""
 
     line: int
-    """Where it begins in the file as `git merge` would leave it, with conflict markers."""
+    """First line in the file as `git merge` would leave it, with conflict markers."""
     base: str
     """The common text of both sides."""
     ours: str

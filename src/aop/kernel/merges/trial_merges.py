@@ -35,7 +35,7 @@ class ConflictPath(Struct, frozen=True, kw_only=True):
     path: NonEmpty
     """The path; git invents a name where a file and a folder have the same one."""
     kind: str
-    """Which sides changed, added or deleted it; `names` for a file against a folder, or a move."""
+    """The sides that changed, added or deleted it; `names` for a file against a folder, or a move."""
 
 
 class TriedMerge(Document, frozen=True, kw_only=True):

@@ -62,7 +62,7 @@ class ConflictedPaths(Struct, frozen=True, kw_only=True):
     """A merge that a person or an agent must resolve."""
 
     tree: TreeId
-    """What git made of it: files that conflict hold the lines of both sides, between conflict markers."""
+    """The merged tree: files that conflict hold the lines of both sides, between conflict markers."""
     stages: Mapping[str, tuple[int, ...]]
     """For each path who has it: 1 the commit that both come from, 2 ours, 3 theirs."""
 
@@ -73,14 +73,14 @@ class ConflictedPaths(Struct, frozen=True, kw_only=True):
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
-    """What could be merged: a commit, or a tree as if it were committed on it."""
+    """A candidate for a merge: a commit, or a tree as if it were committed on it."""
 
     commit: CommitId
     tree: TreeId | None = None
 
 
 class TrialMerge(Struct, frozen=True, kw_only=True):
-    """What a merge would come to."""
+    """The outcome of a trial merge."""
 
     tree: TreeId | None
     """Only there until the trials end; None where the two have no commit in common."""

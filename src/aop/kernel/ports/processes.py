@@ -31,7 +31,7 @@ class Command(Struct, frozen=True, kw_only=True):
     worktree: Path
     """The only folder of the repository that the process may write."""
     env: tuple[tuple[str, str], ...]
-    """What the step adds to the allow-listed environment."""
+    """Variables that the step adds to the allow-listed environment."""
     env_allowlist: tuple[str, ...]
     timeout_seconds: float
     log_path: Path

@@ -16,7 +16,7 @@ class ReviewRequest(Struct, frozen=True, kw_only=True):
     title: str
     description: str
     plan: str
-    """What was to be done, as JSON."""
+    """The task, as JSON."""
     diff: str
 
 

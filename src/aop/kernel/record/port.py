@@ -43,7 +43,7 @@ class Operation(Struct, frozen=True, kw_only=True):
     payload_hash: str
     actor: str
     intent: Mapping[str, Json] | None = None
-    """What the call was about to do outside the database; read by the process that finds it unfinished."""
+    """The call's intended effect outside the database; read by the process that finds it unfinished."""
     answer: Mapping[str, Json] | None = None
     """The recorded envelope; None while the operation is pending."""
 
@@ -68,7 +68,7 @@ class Unshown(Struct, frozen=True, kw_only=True):
     kind: UnshownKind
     key: str
     stamp: int
-    """Which transaction asked for it: one that comes later asks again, and is not answered by this one."""
+    """The transaction that asked for it: a later one asks again, and is not answered by this one."""
 
 
 class Snapshot(Protocol):

@@ -56,7 +56,7 @@ class RoleStatuses(Struct, frozen=True, kw_only=True):
 
 
 class MergeEvidence(Struct, frozen=True, kw_only=True):
-    """What a merge leaves behind (AOP-188)."""
+    """The evidence of a merge (AOP-188)."""
 
     commit: CommitId
     merge_commit: CommitId
@@ -91,12 +91,12 @@ class FeatureState(Document, frozen=True, kw_only=True):
     last_updated: NonEmpty
     status_reason: str = ""
     blocked_from: Status | None = None
-    """Where it was when it was blocked: it goes on there or earlier, never later."""
+    """The status before it was blocked: it continues there or earlier, never later."""
     evidence: FeatureEvidence = FeatureEvidence()
     base_commit: CommitId
     """The commit of the base branch from which the branch was cut."""
     tree: TreeId
-    """What the feature is, byte for byte; the worktree is made from it."""
+    """The feature's content, byte for byte; the worktree is made from it."""
     spec: SpecSource | None = None
     """None when `spec.md` was written by hand, or does not exist."""
     branch_commit: CommitId | None = None

@@ -11,7 +11,7 @@ from aop.kernel.record.documents.base import Document
 
 
 class Verdict(StrEnum):
-    """What is known of a gate: passed, failed, or not known for the tree as it is now."""
+    """The state of a gate: passed, failed, or unknown for the current tree."""
 
     PASS = "pass"
     FAIL = "fail"
@@ -34,7 +34,7 @@ class StepResult(Struct, frozen=True, kw_only=True):
 
 
 class Subject(Struct, frozen=True, kw_only=True):
-    """What a verdict is about; another byte anywhere, and the verdict is about something else."""
+    """The subject of a verdict; another byte anywhere makes it another subject."""
 
     tree: TreeId
     base_commit: CommitId

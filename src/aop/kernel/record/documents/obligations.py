@@ -58,7 +58,7 @@ GivenMappings = Annotated[tuple[InScope | Deferred, ...], Meta(max_length=MOST_O
 
 
 class Accounting(Struct, frozen=True, kw_only=True):
-    """What a spec demanded when a plan was made, and what the plan says of it."""
+    """The demands of a spec when a plan was made, and the plan's account of each."""
 
     plan_version: Positive
     spec_sha256: str

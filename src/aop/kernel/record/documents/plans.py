@@ -45,7 +45,7 @@ class VerificationOverrides(PlanPart, frozen=True, kw_only=True):
 
 
 class Plan(PlanPart, frozen=True, kw_only=True):
-    """What a planner may submit, and what `plan.json` holds (AOP-066..080)."""
+    """A plan as a planner submits it and as `plan.json` holds it (AOP-066..080)."""
 
     feature_id: Annotated[str, Meta(pattern="^[a-z0-9_][a-z0-9_-]*$")]
     plan_version: Positive
@@ -84,7 +84,7 @@ class QueuedPlan(Struct, frozen=True, kw_only=True):
     """The locks that it gets with its acceptance, if they are free then."""
     waits_for: tuple[FeatureId, ...]
     accounting: Accounting | None = None
-    """What it says of its spec's obligations; None where there is no spec."""
+    """Its account of the spec's obligations; None without a spec."""
 
 
 class BlockedQueue(Document, frozen=True, kw_only=True):

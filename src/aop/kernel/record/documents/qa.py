@@ -36,7 +36,7 @@ class QaItem(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class QaIndex(Document, frozen=True, kw_only=True):
-    """What QA must look at; `qa_test_index.json` is written from it (AOP-143)."""
+    """The hunks that QA must check; `qa_test_index.json` is written from it (AOP-143)."""
 
     kind: ClassVar[str] = "qa_index"
 

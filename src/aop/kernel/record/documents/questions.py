@@ -21,11 +21,11 @@ class Prerequisite(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     feature_id: Annotated[str, Meta(pattern=FEATURE_ID_PATTERN)]
     files: Annotated[tuple[NonEmpty, ...], Meta(min_length=1, max_length=1000)]
-    """What it makes."""
+    """The files it makes."""
     needed_by: Annotated[tuple[FeatureId, ...], Meta(min_length=1, max_length=1000)]
     """The features that wait until it is merged, and then begin anew."""
     summary: str = ""
-    """What the plan is for that collides: nothing else is known of a plan that was not accepted."""
+    """The purpose of the colliding plan: nothing else is known of a plan that was not accepted."""
 
 
 class Question(Document, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ class Question(Document, frozen=True, kw_only=True):
     text: NonEmpty
     detail: Mapping[str, Any] = {}
     about: str = ""
-    """What several features may ask at once, and a person answers once; empty for what only this one asks."""
+    """Key of a question that several features share and a person answers once; empty for a question of one feature."""
     choices: tuple[str, ...] = ()
     """The only answers that there are; empty where any text is one."""
     default: str | None = None

@@ -126,7 +126,7 @@ class StoredNote(Struct, frozen=True, kw_only=True):
     at: str
     """When it was stored, in UTC."""
     actor: str
-    """Who wrote it."""
+    """The author."""
     note: str
     """As it was stored: one line, without secrets."""
 

@@ -84,7 +84,7 @@ class FeatureSummary(Struct, frozen=True, kw_only=True):
     """The cost of the turns on the feature, all roles together."""
     spent_by_role: Mapping[str, Spending]
     missing: tuple[MissingForMerge, ...]
-    """What a merge still needs; conflicts and the gates of the merged tree show only in the merge itself."""
+    """Conditions that a merge still lacks; conflicts and the gates of the merged tree show only in the merge itself."""
     obligations: ObligationReview | None
     """The obligations of the spec, with the state of each; null if there never was a spec."""
     path_answers: tuple[PathAnswer, ...]

@@ -14,7 +14,7 @@ from aop.kernel.record.port import Transaction
 
 class LeftoverArguments(Arguments, frozen=True, kw_only=True):
     kind: Literal["worktree", "branch", "logs", "process", "ticket_run"]
-    """What it is."""
+    """The kind of leftover."""
     name: Annotated[str, Meta(min_length=1, max_length=200)]
     """The deleted feature, the id of the process, or the run of a ticket."""
     did: Literal["rescued", "removed"]
@@ -25,11 +25,11 @@ class LeftoverArguments(Arguments, frozen=True, kw_only=True):
 
 class LeftoverResult(Struct, frozen=True, kw_only=True):
     kind: str
-    """What it is."""
+    """The kind of leftover."""
     name: str
     """The deleted feature, the id of the process, or the run of a ticket."""
     did: str
-    """What became of it."""
+    """The outcome."""
     ref: str | None
     """The ref that keeps its work."""
 

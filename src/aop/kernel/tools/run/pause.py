@@ -24,7 +24,7 @@ class PauseArguments(Arguments, frozen=True, kw_only=True):
 class PauseResult(Struct, frozen=True, kw_only=True):
     feature_id: str | None
     paused_by: str
-    """Who paused it."""
+    """The person who paused it."""
     paused_at: str
     """Since when it is paused, in UTC."""
     changed: bool

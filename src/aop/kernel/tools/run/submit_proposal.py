@@ -42,7 +42,7 @@ class SubmitNote(ChangeArguments, frozen=True, kw_only=True):
 
 class SubmitRequest(ChangeArguments, frozen=True, kw_only=True):
     request: Literal["lock", "amend_plan", "context", "question", "path"]
-    """What is needed before the work can continue."""
+    """The condition before the work can continue."""
     detail: Mapping[str, Any] = {}
     """For `question`: `question` and perhaps `default`; for `lock`: `resource`; for `amend_plan`: `reason`; for `path`,
     a guarded file that only a person can open: `path` and `reason`."""
@@ -55,7 +55,7 @@ class ProposalResult(Struct, frozen=True, kw_only=True):
     turn: str
     """The turn that it ends; empty for a caller without a turn: then it is only stored."""
     next: str
-    """What to do now."""
+    """The next step."""
 
 
 def submit_plan(call: Call, arguments: SubmitPlan) -> Outcome:
