@@ -24,7 +24,7 @@ def calls_for(task: str, read: Callable[[str], str]) -> list[Wanted]:
     goal = task.partition("\n")[0]
     if "choose the next pull request" in goal:
         return [_patched("ACTIVE_PR.json", "", _plan(_first_open(read(PLAN)))), _submitted()]
-    if "hand in the plan" in goal or "safety checkpoint" in goal or "squashed into one" in goal:
+    if "hand in the plan" in goal or "safety checkpoint" in goal or "squash the commits" in goal:
         return [_submitted()]
     if "decide whether the test failed" in goal:
         return [_submitted(analysis_decision="SUCCESS")]

@@ -22,8 +22,8 @@ _OUT_OF_REACH = (".aop/record.db", ".aop/calls", ".aop/locks/", ".worktrees/one/
 IN_AN_EARLIER_START = """
 import sys
 from pathlib import Path
-from aop.adapters import system
-system.BOOT_ID = Path(sys.argv.pop(1))
+from aop.adapters.machine import clock
+clock.BOOT_ID = Path(sys.argv.pop(1))
 from aop.cli.main import main
 sys.exit(main())
 """
