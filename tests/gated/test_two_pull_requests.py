@@ -127,7 +127,7 @@ def test_a_plan_of_two_pull_requests_becomes_two_merged_commits(tmp_path: Path) 
     assert git(root, "show", "main:src/said.txt", "main:src/more.txt", "main:src/end.txt") == "one\ntwo\nend of it\n"
     marked = git(root, "show", f"main:{PLAN}")
     assert [commit for commit in commits if f"[DONE] {commit}\n" in marked] == commits
-    assert git(root, "log", "--format=%s", "--no-merges", "main") == (
+    assert git(root, "log", "--topo-order", "--format=%s", "--no-merges", "main") == (
         "docs: mark `feat: Say two` as done\nfeat: Say two\ndocs: mark `feat: Say one` as done\nfeat: Say one\nBegin\n"
     )
     assert git(root, "branch", "--list", "feat/*") == ""
