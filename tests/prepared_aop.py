@@ -143,7 +143,7 @@ def _end(main: Callable[[], int]) -> NoReturn:
     except BaseException:  # noqa: BLE001 - the interpreter's part, which ends here
         traceback.print_exc()
     finally:
-        threading._shutdown()  # type: ignore[attr-defined]
+        threading._shutdown()  # type: ignore[attr-defined]  # what an interpreter calls when it ends
         atexit._run_exitfuncs()
         sys.stdout.flush()
         os._exit(code if isinstance(code, int) else 0)
@@ -174,7 +174,8 @@ def _become(request: dict[str, Any], files: Sequence[int]) -> None:
     os.environ.update(request["env"])
     os.chdir(request["cwd"])
     sys.argv[1:] = request["words"]
-    sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115 - the streams of a process live as long as it does
+    # The streams of a process live as long as it does: SIM115 does not apply to these three.
+    sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8")  # noqa: SIM115
     sys.stderr = io.TextIOWrapper(open(2, "wb", 0), encoding="utf-8", errors="backslashreplace", write_through=True)  # noqa: SIM115
 
