@@ -60,7 +60,7 @@ GROUPS = {
         "call": "call any tool through the gateway, and print its whole answer",
     },
     ("history", "history and cleanup"): {
-        "logs": "print every call and every event, and follow new ones",
+        "logs": "print events and calls, and follow new ones",
         "replay": "show what happened in a run, step by step",
         "evidence": "prove that the record is unchanged, or pack the evidence on one feature",
         "gc": "find what belongs to no feature, and remove it with `--apply`",

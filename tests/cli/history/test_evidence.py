@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from aop.core.roles import Role
 from tests.kernel.tools.worlds import copied, ready_repository
 from tests.world import World, run_aop
 
@@ -137,16 +138,14 @@ def lines_of(repository: Path, *words: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in ran.out.splitlines()]
 
 
-def test_every_call_is_there_with_who_tool_outcome_and_time(repository: Path) -> None:
-    run_aop(repository, "status")
-    run_aop(repository, "call", "repo.read_file", '{"feature_id": "one", "path": "no/such"}', "--role", "qa")
+def test_calls_are_there_with_who_tool_outcome_and_time(repository: Path) -> None:
+    run_aop(repository, "call", "repo.apply_patch", '{"feature_id": "one", "unified_diff": "no"}', "--role", "builder")
     run_aop(repository, "call", f"no.{SECRET}", json.dumps({"feature_id": SECRET}), "--operation-id", "op-7")
     run_aop(repository, "call", "feature.log_append", '{"feature_id": "one", "note": "Hello."}')
-    calls = [line for line in lines_of(repository) if line["type"] == "call"][-4:]
+    calls = [line for line in lines_of(repository) if line["type"] == "call"][-3:]
     keys = ("actor", "role", "tool", "feature_id", "outcome")
     assert [tuple(call[key] for key in keys) for call in calls] == [
-        ("person:ada", "orchestrator", "report.dashboard", None, "ok"),
-        ("person:ada", "qa", "repo.read_file", "one", "file_not_found"),
+        ("person:ada", "builder", "repo.apply_patch", "one", "invalid_status_transition"),
         ("person:ada", "orchestrator", "?", None, "unknown_tool"),
         ("person:ada", "orchestrator", "feature.log_append", "one", "ok"),
     ]
@@ -155,6 +154,25 @@ def test_every_call_is_there_with_who_tool_outcome_and_time(repository: Path) ->
     (event,) = [line for line in lines_of(repository, "--since", "5") if line["type"] == "event"]
     # An entry is JSON, whose shape mypy does not know.
     assert event["event"]["operation_id"] == calls[-1]["operation_id"]  # type: ignore[index]
+
+
+def test_looking_leaves_no_line_and_a_change_does(repository: Path) -> None:
+    before = lines_of(repository)
+    looks = (("status",), ("status", "one"), ("inbox",), ("watch",), ("review", "one"), ("review", "nope"), ("logs",))
+    for words in looks:
+        run_aop(repository, *words)
+    run_aop(repository, "call", "repo.read_file", '{"feature_id": "one", "path": "src/a.txt"}')
+    assert lines_of(repository) == before
+    run_aop(repository, "call", "feature.log_append", '{"feature_id": "one", "note": "Hello."}')
+    assert [line["type"] for line in lines_of(repository)[len(before) :]] == ["event", "call"]
+
+
+def test_a_look_of_an_agent_is_there(repository: Path) -> None:
+    world = World(repository)
+    world.call_as_worker("repo.read_file", Role.BUILDER, "one", feature_id="one", path="src/a.txt")
+    world.close()
+    last = lines_of(repository)[-1]
+    assert (last["actor"], last["tool"], last["outcome"]) == ("builder:one", "repo.read_file", "ok")
 
 
 def test_a_feature_and_a_number_narrow_the_stream(repository: Path) -> None:
@@ -189,8 +207,8 @@ def test_it_follows_what_happens_next(repository: Path) -> None:
         run_aop(repository, "call", "feature.log_append", '{"feature_id": "one", "note": "First."}')
         assert following.stdout is not None
         first = [json.loads(following.stdout.readline()) for _ in range(2)]
-        run_aop(repository, "status")
+        run_aop(repository, "call", "feature.init", '{"feature_id": "One"}')
         second = json.loads(following.stdout.readline())
         following.terminate()
     assert [line["type"] for line in first] == ["event", "call"]
-    assert (second["tool"], second["outcome"]) == ("report.dashboard", "ok")
+    assert (second["tool"], second["outcome"]) == ("feature.init", "invalid_feature_slug")

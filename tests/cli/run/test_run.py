@@ -28,7 +28,8 @@ def shop(tmp_path: Path) -> Shop:
     ("words", "code"),
     [
         pytest.param(["-fi", "{specs}/good.md", "-fl", "{specs}"], "invalid_cli_args", id="file and folder"),
-        pytest.param(["-fi", "{specs}/nowhere.md"], "input_path_not_found", id="no such file"),
+        pytest.param(["--file", "{specs}/good.md", "--folder", "{specs}"], "invalid_cli_args", id="in full"),
+        pytest.param(["--file", "{specs}/nowhere.md"], "input_path_not_found", id="no such file"),
         pytest.param(["-fl", "{specs}/nowhere"], "input_path_not_found", id="no such folder"),
         pytest.param(["-fi", "{specs}"], "invalid_cli_args", id="a folder as a file"),
         pytest.param(["-fl", "{specs}/good.md"], "invalid_cli_args", id="a file as a folder"),

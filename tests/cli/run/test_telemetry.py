@@ -111,11 +111,11 @@ def test_a_refused_call_is_a_span_with_the_code_of_its_refusal(tmp_path: Path) -
     root = make_repository(tmp_path / "repo")
     with receiver() as listening:
         env = {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"{listening.url}/v1/traces"}
-        ran = run_aop(root, "call", "feature.state_get", '{"feature_id": "nobody"}', env=env)
+        ran = run_aop(root, "call", "feature.log_append", '{"feature_id": "nobody", "note": "x"}', env=env)
         spans = listening.spans()
     assert ran.code != 0
     assert [(span.name, attributes(span)["error.type"], span.status.code) for span in spans] == [
-        ("execute_tool feature.state_get", "unknown_feature", 2)
+        ("execute_tool feature.log_append", "unknown_feature", 2)
     ]
 
 

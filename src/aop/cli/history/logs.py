@@ -1,4 +1,4 @@
-"""`aop logs`: every call and every event in order, and new ones with `--follow`."""
+"""`aop logs`: events and calls in order, and new ones with `--follow`."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Gateway:
         operation_id: str | None = None,
         report: Report = lambda _line: None,
     ) -> Envelope:
-        """Take one call through all stations, and log caller, tool, duration and outcome."""
+        """Take one call through all stations; log caller, tool, duration and outcome, unless a person only looks."""
         began = self.kernel.clock.boot_seconds()
         own_id = self.kernel.new_id("op") if operation_id is None else operation_id
         request = ToolRequest(principal=principal, tool=tool_name, arguments=arguments, operation_id=own_id)
@@ -156,6 +156,10 @@ class Gateway:
         return _with_set_aside(set_aside, self._with_revealed_data(tool, answer))
 
     def _note(self, request: ToolRequest, *, began: float, outcome: str) -> None:
+        tool = self.tools.get(request.tool)
+        # A person who looks leaves no trace: a screen that is open all day would fill the log.
+        if request.principal.person and tool is not None and not tool.mutates:
+            return
         # An unknown name may be anything, also a secret: it is not logged.
         named = request.arguments.get("feature_id") if isinstance(request.arguments, Mapping) else None
         self.kernel.calls.note(
@@ -163,7 +167,7 @@ class Gateway:
                 at=self.kernel.now(),
                 actor=request.principal.actor,
                 role=request.principal.role,
-                tool=request.tool if request.tool in self.tools else "?",
+                tool=request.tool if tool is not None else "?",
                 feature_id=named if isinstance(named, str) and is_feature_id(named) else None,
                 operation_id=request.operation_id if is_operation_id(request.operation_id) else "?",
                 milliseconds=round((self.kernel.clock.boot_seconds() - began) * 1000, 3),

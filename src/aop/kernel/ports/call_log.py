@@ -1,4 +1,4 @@
-"""Call log port: one line for every call."""
+"""Call log port: one line for every call, but not when a person only looks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LoggedCall(Struct, frozen=True, kw_only=True):
 
 
 class CallLog(Protocol):
-    """The log of all calls, also those that only read and those that are refused."""
+    """The log of calls: reads by agents and refused calls are in it, reads by a person are not."""
 
     def note(self, call: LoggedCall) -> None:
         """Add a call to the end. It is cheap and outlives this process, but a crash of the machine may lose it."""

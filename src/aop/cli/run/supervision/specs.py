@@ -1,4 +1,4 @@
-"""Spec arguments: `-fi` and `-fl` of the commands that take specs."""
+"""Spec arguments: `--file` and `--folder` of the commands that take specs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from aop.wiring.spec_intake import Intake, read_specs
 
 def add_spec_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that name specs."""
-    parser.add_argument("-fi", metavar="FILE", help="one spec")
-    parser.add_argument("-fl", metavar="FOLDER", help="every `*.md` below a folder is a spec")
+    parser.add_argument("-fi", "--file", metavar="FILE", help="one spec")
+    parser.add_argument("-fl", "--folder", metavar="FOLDER", help="every `*.md` below a folder is a spec")
 
 
 def intake_of(app: App, arguments: argparse.Namespace) -> Intake:
     """Read the specs that the arguments name. Raises: InvalidCliArgs, and as `read_specs`."""
-    if arguments.fi is not None and arguments.fl is not None:
-        raise InvalidCliArgs("`-fi` and `-fl` cannot be used together.", hint="Name one file or one folder.")
-    return read_specs(app, file=arguments.fi, folder=arguments.fl)
+    if arguments.file is not None and arguments.folder is not None:
+        raise InvalidCliArgs("`--file` and `--folder` cannot be used together.", hint="Name one file or one folder.")
+    return read_specs(app, file=arguments.file, folder=arguments.folder)
