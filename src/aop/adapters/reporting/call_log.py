@@ -1,6 +1,6 @@
 """Call log: calls as lines of JSON, in a file beside the record.
 
-Unlike the journal it also has reads by agents, refusals and durations; a crash of the machine may lose its last seconds.
+Unlike the journal it also has reads by agents, refusals and durations; a crash of the machine may lose the last ones.
 """
 
 from __future__ import annotations
