@@ -43,7 +43,10 @@ GROUPS = {
         "review": "show everything that a feature changes, and the evidence for it",
         "approve": "look at a feature, and approve its tree for one merge",
         "merge": "merge an approved feature into the base branch",
-        "undo": "return a feature to an earlier tree, after listing its trees",
+    },
+    ("change", "change a feature"): {
+        "undo": "go back one step of a feature, after listing its trees",
+        "redo": "go forward again by one step that was undone",
         "delete": "remove a feature, after listing what is removed",
     },
     ("tickets", "tickets"): {
@@ -132,7 +135,7 @@ def _import_verb(name: str) -> Verb:
     gc.disable()
     try:
         import_leanly()
-        verb: Verb = import_module(f"aop.cli.{FOLDERS[name]}.{name}")
+        verb: Verb = import_module(f"aop.cli.{FOLDERS[name]}.{name.replace('-', '_')}")
         gc.freeze()
     finally:
         gc.enable()

@@ -21,6 +21,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "feature.init": "aop.kernel.tools.feature.init",
     "feature.log_append": "aop.kernel.tools.feature.state",
     "feature.ready_to_merge": "aop.kernel.tools.feature.merge",
+    "feature.redo": "aop.kernel.tools.feature.undo",
     "feature.retry": "aop.kernel.tools.feature.retry",
     "feature.state_get": "aop.kernel.tools.feature.context",
     "feature.state_patch": "aop.kernel.tools.feature.state",

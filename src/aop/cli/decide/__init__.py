@@ -1,1 +1,1 @@
-"""Verbs for a person's decisions: status, inbox, review, approve, merge, undo."""
+"""Verbs for a person's decisions: status, inbox, review, approve, merge."""

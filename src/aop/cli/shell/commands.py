@@ -13,6 +13,7 @@ COMMANDS: Mapping[str, str] = {
     "feature.approve": "aop approve FEATURE",
     "feature.delete": "aop delete FEATURE",
     "feature.ready_to_merge": "aop merge FEATURE",
+    "feature.redo": "aop redo FEATURE",
     "feature.retry": "aop retry FEATURE",
     "feature.state_get": "aop status",
     "feature.trees": "aop undo FEATURE",

@@ -1,11 +1,11 @@
-"""Work requests: features that a person wants the supervisor to take up."""
+"""Work requests: features that a person wants worked on, or paused."""
 
 from __future__ import annotations
 
 from aop.core.ids import FeatureId
 from aop.kernel.gateway.calls import Call
 from aop.kernel.record.documents.base import next_version
-from aop.kernel.record.documents.runs import WorkRequest
+from aop.kernel.record.documents.runs import Pause, WorkRequest
 from aop.kernel.record.port import Transaction
 
 
@@ -23,3 +23,13 @@ def request_work(
         wished_at=call.kernel.now(),
     )
     tx.put(wish, name)
+
+
+def store_pause(tx: Transaction, call: Call, name: FeatureId | None) -> bool:
+    """Store the pause of a feature, or of everything; tell whether there was none before."""
+    key = name or Pause.all
+    if tx.get(Pause, key) is not None:
+        return False
+    tx.put(Pause(version=1, feature_id=name, paused_by=call.principal.actor, paused_at=call.kernel.now()), key)
+    tx.append(call.event("run_paused", name))
+    return True

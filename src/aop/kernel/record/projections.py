@@ -32,6 +32,7 @@ DECISIONS: Mapping[str, str] = {
     "plan_revised": "Plan {plan_version} replaced plan {revision_of}: {summary}",
     "patch_applied": "A patch changed {files} file(s); the tree is `{tree}`.",
     "tree_undone": "A person went back from tree `{before}` to tree `{tree}`.",
+    "tree_redone": "A person went forward from tree `{before}` to tree `{tree}`.",
     "gates_ran": "The `{mode}` gates of profile `{profile}` ended with `{verdict}` on tree `{tree}`.",
     "feature_committed": "The tree `{tree}` was committed on its branch as `{commit}`.",
     "feature_rebased": "The feature was moved from `{old_base}` to `{base}`; the tree is `{tree}`.",

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from aop.core.roles import Role
+from aop.kernel.record.documents.runs import Pause, WorkRequest
 from tests.world import PATCH, World, git, plan_for, run_aop
 
 SECOND = PATCH.replace("-two", "-TWO").replace("+TWO", "+2")
@@ -80,8 +81,45 @@ def test_a_merged_feature_stays_what_it_is(twice: World) -> None:
     assert twice.refusal("feature.undo", feature_id="one", to="1")["code"] == "invalid_status_transition"
 
 
-def test_a_worker_cannot_go_back(twice: World) -> None:
-    answer = twice.call_as_worker("feature.undo", Role.ORCHESTRATOR, "one", feature_id="one", to="1")
+def text_of(world: World) -> str:
+    return (world.root / ".worktrees/one/src/a.txt").read_text().split("\n")[1]
+
+
+def test_undo_twice_goes_back_two_steps_and_redo_twice_forward_again(twice: World) -> None:
+    seen = []
+    for tool in ("feature.undo", "feature.undo", "feature.redo", "feature.redo"):
+        twice.ok(tool, feature_id="one")
+        seen.append(text_of(twice))
+    assert seen == ["TWO", "two", "TWO", "2"]
+    assert [row["event"] for row in trees(twice)][3:] == ["tree_undone", "tree_undone", "tree_redone", "tree_redone"]
+
+
+def test_a_new_patch_ends_what_a_redo_could_bring_back(twice: World) -> None:
+    twice.ok("feature.undo", feature_id="one")
+    listed = twice.ok("feature.trees", feature_id="one")
+    assert (listed["previous"], listed["next"]) == (listed["trees"][0]["tree"], listed["trees"][2]["tree"])
+    twice.patch("one", SECOND.replace("+2", "+zwei"))
+    assert twice.refusal("feature.redo", feature_id="one")["message"] == "Nothing was undone since the newest change."
+    twice.ok("feature.undo", feature_id="one")
+    assert text_of(twice) == "TWO"
+
+
+def test_before_the_first_tree_there_is_none(twice: World) -> None:
+    twice.ok("feature.undo", feature_id="one", to="0")
+    assert twice.refusal("feature.undo", feature_id="one")["message"] == "The feature has no earlier tree."
+
+
+def test_an_undone_feature_is_paused_and_wanted_again(twice: World) -> None:
+    twice.ok("feature.undo", feature_id="one")
+    with twice.app.record.read() as view:
+        assert view.get(Pause, "one") is not None
+        wanted = view.get(WorkRequest, "one")
+    assert (wanted is not None and wanted.again) is True
+
+
+@pytest.mark.parametrize("tool", ["feature.undo", "feature.redo"])
+def test_a_worker_moves_to_no_other_tree(twice: World, tool: str) -> None:
+    answer = twice.call_as_worker(tool, Role.ORCHESTRATOR, "one", feature_id="one")
     assert (answer.error or {})["code"] == "forbidden_tool_for_role"
 
 
@@ -91,6 +129,11 @@ def test_the_command_shows_the_trees_and_goes_one_back(twice: World) -> None:
     done = run_aop(twice.root, "undo", "one", "--yes")
     assert (done.code, (twice.root / ".worktrees/one/src/a.txt").read_text()) == (0, "one\nTWO\nthree\n")
     assert "patch_applied by person:ada" in done.err
+    assert done.err.endswith("Continue with: aop resume one\n")
+    redone = run_aop(twice.root, "redo", "one", "--yes")
+    assert (redone.code, text_of(twice)) == (0, "2")
+    again = run_aop(twice.root, "redo", "one", "--yes", "--json")
+    assert (again.code, again.json["error"]["code"]) == (2, "invalid_arguments")
     to_base = run_aop(twice.root, "undo", "one", "--to", "0", "--yes", "--json")
     assert (to_base.code, to_base.json["data"]["status"]) == (0, "building")
     assert run_aop(twice.root, "undo", "nobody", "--yes").code == 1

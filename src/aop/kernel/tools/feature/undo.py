@@ -1,8 +1,8 @@
-"""Tools `feature.trees` and `feature.undo`: the earlier trees of a feature."""
+"""Tools `feature.trees`, `feature.undo` and `feature.redo`: steps between trees."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -11,6 +11,8 @@ from aop.core.errors import Fault, FileNotFound, InvalidArguments
 from aop.core.ids import ObjectId, TreeId
 from aop.core.structs import copy_fields
 from aop.kernel.features.lifecycle import change_status, require_status, store_feature, with_status
+from aop.kernel.features.tree_history import BASES, WITH_TREES, TreeHistory, history_of
+from aop.kernel.features.work_requests import request_work, store_pause
 from aop.kernel.features.worktree_hold import held_worktree
 from aop.kernel.gates.qa_index import renew_index
 from aop.kernel.gates.steps import reset_verdicts
@@ -24,7 +26,8 @@ from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.kernel.record.port import Snapshot, Transaction
 
-WITH_TREES = ("feature_initialised", "feature_rebased", "patch_applied", "tree_undone")
+EVENTS = {"undo": "tree_undone", "redo": "tree_redone"}
+NOWHERE = {"undo": "The feature has no earlier tree.", "redo": "Nothing was undone since the newest change."}
 
 
 class TreeFacts(Struct, frozen=True, kw_only=True):
@@ -50,18 +53,24 @@ class Trees(Struct, frozen=True, kw_only=True):
     version: int
     trees: tuple[TreeFacts, ...]
     """Oldest first, since the feature was last moved onto a base."""
+    previous: str | None
+    """The tree that an undo leads to; null for the base."""
+    next: str | None
+    """The tree that a redo leads to; null unless something was undone."""
 
 
 def trees(call: Call, arguments: FeatureArguments) -> Outcome:
     """List the trees that a feature has had, with the time and the call that made each."""
     with call.kernel.record.read() as view:
         state = the_feature(view, arguments)
-        return copy_fields(Trees, state, trees=_trees_of(call.kernel.git.objects, view, state))
+        history = _history_of(call.kernel.git.objects, view, state)
+        listed = _trees_of(call.kernel.git.objects, view, state)
+        return copy_fields(Trees, state, trees=listed, previous=history.previous, next=history.next)
 
 
 class UndoArguments(ChangeArguments, frozen=True, kw_only=True):
-    to: Annotated[str, Meta(pattern="^([0-9]{1,6}|[0-9a-f]{7,64})$")]
-    """The number or the id of an earlier tree, as `feature.trees` lists them; an id may be shortened."""
+    to: Annotated[str, Meta(pattern="^([0-9]{1,6}|[0-9a-f]{7,64})$")] | None = None
+    """The number or the id of a tree, as `feature.trees` lists them; an id may be shortened. Null: one step back."""
 
 
 class UndoResult(Struct, frozen=True, kw_only=True):
@@ -74,14 +83,23 @@ class UndoResult(Struct, frozen=True, kw_only=True):
 
 
 def undo(call: Call, arguments: UndoArguments) -> Outcome:
-    """Go back to an earlier tree of the feature; its gates become stale and its approvals void."""
+    """Go back one tree, or to any listed one; the gates become stale, approvals void, and the feature is paused."""
+    return _go_to_tree(call, arguments, arguments.to, "undo")
+
+
+def redo(call: Call, arguments: ChangeArguments) -> Outcome:
+    """Go forward again by one tree that was undone, under the same rules as an undo."""
+    return _go_to_tree(call, arguments, None, "redo")
+
+
+def _go_to_tree(call: Call, arguments: ChangeArguments, to: str | None, way: Literal["undo", "redo"]) -> Outcome:
     kernel, git = call.kernel, call.kernel.git
     with held_worktree(kernel, arguments.feature_id):
         with kernel.record.read() as view:
             seen = the_feature(view, arguments)
             accepted = view.get(AcceptedPlan, seen.feature_id)
-            target = _tree_named(arguments.to, _trees_of(git.objects, view, seen))
-        require_status(seen, Status.BUILDING, Status.QA, Status.READY_TO_MERGE, Status.BLOCKED, to="go back")
+            require_status(seen, Status.BUILDING, Status.QA, Status.READY_TO_MERGE, Status.BLOCKED, to="go back")
+            target = _target(git.objects, view, seen, to, way)
         base = git.objects.tree_of(seen.base_commit)
         whole_diff = _full_diff(git.objects, base, target)
         _judge_tree(call, accepted, base, target)
@@ -90,27 +108,50 @@ def undo(call: Call, arguments: UndoArguments) -> Outcome:
         def decide(tx: Transaction) -> Outcome:
             # At this version the feature still has the plan by which the tree was judged.
             state = the_feature(tx, msgspec.structs.replace(arguments, expected_version=seen.version))
-            after = _with_earlier_tree(state, target)
-            tx.append(call.event("tree_undone", state.feature_id, tree=target, before=state.tree))
-            is_set_back = after.status is not state.status
-            if is_set_back:
-                stored = change_status(tx, call, state, after)
-            else:
-                stored = store_feature(tx, state, after, now=kernel.now())
+            tx.append(call.event(EVENTS[way], state.feature_id, tree=target, before=state.tree))
+            stored = _store_moved(tx, call, state, target)
             renew_index(tx, stored, whole_diff, accepted.plan if accepted else None, kernel.config())
             tx.mark_unshown("worktree", stored.feature_id)
-            if is_set_back:
-                release_for_status(tx, call, stored)
+            store_pause(tx, call, stored.feature_id)
+            request_work(tx, call, stored.feature_id, again=True)
             return copy_fields(UndoResult, feature_named(tx, stored.feature_id), before=state.tree)
 
         return call.commit(decide)
+
+
+def _store_moved(tx: Transaction, call: Call, state: FeatureState, target: TreeId) -> FeatureState:
+    """Store a feature with another of its trees, and release what it needs no longer."""
+    after = _with_other_tree(state, target)
+    if after.status is state.status:
+        return store_feature(tx, state, after, now=call.kernel.now())
+    stored = change_status(tx, call, state, after)
+    release_for_status(tx, call, stored)
+    return feature_named(tx, stored.feature_id)
+
+
+def _target(
+    objects: GitObjects, view: Snapshot, state: FeatureState, to: str | None, way: Literal["undo", "redo"]
+) -> TreeId:
+    """Return the tree to go to. Raises: InvalidArguments."""
+    if to is not None:
+        return _tree_named(to, _trees_of(objects, view, state))
+    history = _history_of(objects, view, state)
+    tree = history.previous if way == "undo" else history.next
+    if tree is None:
+        raise InvalidArguments(NOWHERE[way], hint="`feature.trees` lists the trees.", tool=f"feature.{way}")
+    return TreeId(ObjectId(tree))
+
+
+def _history_of(objects: GitObjects, view: Snapshot, state: FeatureState) -> TreeHistory:
+    entries = view.journal(feature_id=state.feature_id, kinds=WITH_TREES)
+    return history_of((entry.event for entry in entries), str(objects.tree_of(state.base_commit)))
 
 
 def _trees_of(objects: GitObjects, view: Snapshot, state: FeatureState) -> tuple[TreeFacts, ...]:
     history: list[TreeFacts] = []
     for entry in view.journal(feature_id=state.feature_id, kinds=WITH_TREES):
         event, files = entry.event, entry.event.payload.get("files")
-        is_base = event.kind in ("feature_initialised", "feature_rebased")
+        is_base = event.kind in BASES
         # A feature cannot go back to trees of another base, or of a deleted feature of this name.
         history = [] if is_base else history
         fallback = objects.tree_of(state.base_commit) if event.kind == "feature_initialised" else state.tree
@@ -164,9 +205,9 @@ def _judge_tree(call: Call, accepted: AcceptedPlan | None, base: TreeId, target:
         judge_plan(changes, bounds, areas=rules.enforce_allowed_areas, files=rules.enforce_plan)
 
 
-def _with_earlier_tree(state: FeatureState, tree: TreeId) -> FeatureState:
-    """Return the feature with an earlier tree, in the status from which it is built again."""
-    reason = f"A person went back to tree `{tree[:12]}`."
+def _with_other_tree(state: FeatureState, tree: TreeId) -> FeatureState:
+    """Return the feature with another of its trees, in the status from which it is built again."""
+    reason = f"A person went to tree `{tree[:12]}`."
     state = msgspec.structs.replace(state, tree=tree, gates=reset_verdicts(state.gates))
     if state.status is Status.BLOCKED:
         was_further = state.blocked_from in (Status.QA, Status.READY_TO_MERGE)
@@ -188,11 +229,21 @@ TOOLS = (
     ),
     Tool(
         name="feature.undo",
-        summary="Go back to an earlier tree of the feature; its gates become stale and its approvals void.",
+        summary="Go back one tree of the feature, or to any of its trees; gates become stale, approvals void.",
         arguments=UndoArguments,
         output=UndoResult,
         roles=COORDINATORS,
         run=undo,
+        mutates=True,
+        person_only=True,
+    ),
+    Tool(
+        name="feature.redo",
+        summary="Go forward again by one tree that was undone.",
+        arguments=ChangeArguments,
+        output=UndoResult,
+        roles=COORDINATORS,
+        run=redo,
         mutates=True,
         person_only=True,
     ),

@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from aop.core.ids import FEATURE_ID_PATTERN, FeatureId
 from aop.core.structs import copy_fields
+from aop.kernel.features.work_requests import store_pause
 from aop.kernel.gateway.calls import Arguments, Call, ChangeArguments, Outcome, Tool, committed, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS
 from aop.kernel.record.documents.runs import Pause
@@ -35,14 +36,9 @@ class PauseResult(Struct, frozen=True, kw_only=True):
 def pause(call: Call, arguments: PauseArguments, tx: Transaction) -> Outcome:
     """Start no new turn and no new gate; running ones are finished."""
     _check_feature(tx, arguments)
-    key = arguments.feature_id or Pause.all
-    known = tx.get(Pause, key)
     name = None if arguments.feature_id is None else FeatureId(arguments.feature_id)
-    rest = known or Pause(version=1, feature_id=name, paused_by=call.principal.actor, paused_at=call.kernel.now())
-    if known is None:
-        tx.put(rest, key)
-        tx.append(call.event("run_paused", name))
-    return copy_fields(PauseResult, rest, changed=known is None)
+    is_new = store_pause(tx, call, name)
+    return copy_fields(PauseResult, tx.get(Pause, name or Pause.all), changed=is_new)
 
 
 class ResumeResult(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,1 @@
+"""Verbs that change a feature: undo, redo, delete."""

@@ -1,0 +1,19 @@
+"""`aop redo`: list a feature's trees, ask, go forward to one that was undone."""
+
+from __future__ import annotations
+
+import argparse
+
+from aop.cli.change.tree_steps import go_to_tree
+from aop.cli.shell.terminal import Terminal
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("feature", metavar="FEATURE", help="the id of a feature; `aop status` lists them")
+    parser.add_argument("--yes", action="store_true", help="go forward without asking")
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """List, ask, go forward."""
+    return go_to_tree(arguments, terminal, "redo")
