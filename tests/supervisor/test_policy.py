@@ -216,6 +216,75 @@ def test_three_proposals_that_fail_alike_are_a_circle() -> None:
     assert rungs == [Rung.NONE, Rung.NONE, Rung.NUDGE, Rung.OTHER_APPROACH, Rung.ASK]
 
 
+FAULTS = {
+    "no_usable_answer": 2,
+    "agent_crashed": 1,
+    "agent_failed": 1,
+    "agent_timed_out": 1,
+    "agent_output_too_large": 1,
+    "agent_not_started": 0,
+    "agent_not_logged_in": 0,
+    "provider_auth_missing": 0,
+}
+
+
+@pytest.mark.parametrize(("code", "retries"), FAULTS.items(), ids=FAULTS)
+def test_a_fault_is_retried_as_often_as_that_is_worth_its_price_and_then_a_person_is_asked(
+    code: str, retries: int
+) -> None:
+    run = msgspec.structs.replace(BUILDING, turns_allowed=9)
+    failed = WorkerFailed(error={"code": code, "message": "It broke.", "details": {}})
+    told = ["ask the builder"] * retries
+    assert story(run, *[failed] * (retries + 1)) == [*told, "ask a person"]
+
+
+def test_the_cause_that_a_model_names_decides_about_a_retry() -> None:
+    details = {"model_error": "model_request_rejected"}
+    rejected = WorkerFailed(error={"code": "no_usable_answer", "message": "Rejected.", "details": details})
+    assert story(BUILDING, rejected) == ["ask a person"]
+
+
+def test_a_person_is_asked_about_a_fault_by_its_name_and_with_two_choices() -> None:
+    crashed = {"code": "agent_crashed", "message": "The agent crashed: SIGSEGV (exit code 139)", "details": {}}
+    run, _ = step(BUILDING, WorkerFailed(error=crashed))
+    run, asked = step(run, WorkerFailed(error=crashed))
+    attempts = ({"role": "builder", "fingerprint": "", "outcome": "agent_crashed"},) * 2
+    assert asked == AskPerson(
+        question=(
+            "The builder of `one` failed 2 times in a row. The agent crashed: SIGSEGV (exit code 139). Its output:"
+            " `aop logs --agent one`. `retry` gives it another turn; `stop` keeps the work and blocks the feature."
+        ),
+        detail={"error": crashed, "attempts": attempts},
+        gate="escalation",
+        choices=("retry", "stop"),
+    )
+    assert story(run, PersonAnswered(question="?", answer="retry")) == ["ask the builder"]
+    _run, ended = step(run, PersonAnswered(question="?", answer="stop"))
+    assert ended == Finish(status=Status.BLOCKED, error=crashed)
+
+
+def test_an_answer_between_two_crashes_begins_the_count_again() -> None:
+    crashed = WorkerFailed(error={"code": "agent_crashed", "message": "It crashed.", "details": {}})
+    run = msgspec.structs.replace(BUILDING, turns_allowed=9)
+    events = (crashed, said(PATCH), refused("repo.apply_patch", "patch_does_not_apply"), crashed, crashed)
+    assert story(run, *events) == [
+        "ask the builder",
+        "builder: repo.apply_patch",
+        *["ask the builder"] * 2,
+        "ask a person",
+    ]
+
+
+def test_the_question_about_used_turns_says_why_the_last_proposal_was_refused() -> None:
+    run = msgspec.structs.replace(NEW, turns_allowed=1)
+    run, _ = step(run, said(PLAN))
+    _run, asked = step(run, refused("plan.submit", "invalid_plan"))
+    assert isinstance(asked, AskPerson)
+    assert asked.question == (
+        "The planner of `one` used its 1 turn. Last refusal, by plan.submit: No. What should it do?"
+    )
+
+
 def test_progress_lets_the_worker_begin_at_the_foot_of_the_ladder_again() -> None:
     run, _ = step(BUILDING, WorkerFailed(error={"code": "no_usable_answer", "message": "Nothing."}))
     assert run.rung is Rung.NUDGE
@@ -248,7 +317,9 @@ def every_event() -> Iterator[Event]:
     yield Began()
     yield PersonAnswered(question="?", answer="!")
     yield from (WayCleared(status=status) for status in Status)
-    yield WorkerFailed(error={"code": "no_usable_answer", "message": "Nothing."})
+    for code in FAULTS:
+        yield WorkerFailed(error={"code": code, "message": "Nothing."})
+    yield PersonAnswered(question="?", answer="stop")
     yield from map(said, OUTPUTS)
     yield from (answered(tool, mode, status=status) for tool, mode, status in product(TOOLS, Mode, Status))
     yield from (answered(tool) for tool in ("repo.apply_patch", "locks.acquire", "feature.log_append"))
@@ -264,6 +335,7 @@ def every_run() -> Iterator[FeatureRun]:
         {"turns": 3, "attempts": tried},
         {"turns": 3, "asked": True},
         {"asked": True, "attempts": tried, "pending": PATCH},
+        {"fault": {"code": "agent_crashed", "message": "It crashed."}, "turns": 3},
     ]
     for status, role, rung in product(Status, (Role.PLANNER, Role.BUILDER, Role.QA), Rung):
         for variant in variants:

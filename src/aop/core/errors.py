@@ -760,11 +760,66 @@ class GoesInCircles(Refusal):
     hint = "Read `attempts`; make the spec or the plan clearer, or do this step by hand, and continue from there."
 
 
+class NoProgress(Refusal):
+    """A worker's proposals are refused again and again, after a hint and a question to a person."""
+
+    code = "no_progress"
+    move = Move.ESCALATE
+    hint = "Read `attempts`; make the spec or the plan clearer, or do this step by hand, and continue from there."
+
+
 class NoUsableAnswer(Refusal):
     """An agent's turn gave no usable answer."""
 
     code = "no_usable_answer"
     hint = "Answer with one JSON object: PLAN_SUBMISSION, PATCH, NOTE or REQUEST, as the instructions say."
+
+
+class AgentNotStarted(NoUsableAnswer):
+    """The coding agent's program is missing, or cannot be started."""
+
+    code = "agent_not_started"
+    move = Move.ASK_PERSON
+    hint = "Install the program or correct its command, and check it with `aop agents` and `aop agents test PROVIDER`."
+
+
+class AgentNotLoggedIn(NoUsableAnswer):
+    """The coding agent has no log-in, or its key was rejected."""
+
+    code = "agent_not_logged_in"
+    move = Move.ASK_PERSON
+    hint = "Log in or set the key, and check it with `aop agents test PROVIDER`."
+
+
+class AgentCrashed(NoUsableAnswer):
+    """The coding agent was ended by a signal."""
+
+    code = "agent_crashed"
+    move = Move.RETRY
+    hint = "Read the agent's output with `aop logs --agent FEATURE`."
+
+
+class AgentFailed(NoUsableAnswer):
+    """The coding agent exited with an error code and without an answer."""
+
+    code = "agent_failed"
+    move = Move.RETRY
+    hint = "Read the agent's output with `aop logs --agent FEATURE`."
+
+
+class AgentTimedOut(NoUsableAnswer):
+    """The coding agent did not answer in time, and was stopped."""
+
+    code = "agent_timed_out"
+    move = Move.RETRY
+    hint = "Make the spec smaller, or raise `supervisor.turn_timeout_seconds` in policy.yaml."
+
+
+class AgentOutputTooLarge(NoUsableAnswer):
+    """The coding agent wrote more than AOP reads."""
+
+    code = "agent_output_too_large"
+    hint = "Answer with one short JSON object; print nothing else."
 
 
 class ReplayDiverged(Refusal):

@@ -176,7 +176,7 @@ class Work:
             output = without_secrets(said, self._gateway.kernel, turn.feature_id)
         except Refusal as refusal:
             error = self._masked(refusal.as_error())
-            self._tell(turn.feature_id, f"{turn.ask.role}: no usable answer: {error['message']}")
+            self._tell(turn.feature_id, f"{turn.ask.role}: failed: {error['message']}")
             # A failed turn costs money too.
             self._record_usage(operation, begun, spender, refusal.facts.get("usage"), answered=False)
             return plain(WorkerFailed(error=error))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -129,25 +129,55 @@ def test_an_agent_cannot_read_the_record_or_write_the_repository(agents: Agents)
     assert found[0] is False
 
 
-BAD: dict[str, tuple[str, Callable[[str], bool]]] = {
-    "no JSON": ("print('The weather is nice.')", lambda text: "not a valid proposal" in text),
-    "two objects": ('print(\'{"type": "NOTE", "note": "a"}\' * 2)', lambda text: "not a valid proposal" in text),
-    "an unknown type": ('print(\'{"type": "MERGE"}\')', lambda text: "not a valid proposal" in text),
-    "an unknown key": ('print(\'{"type": "NOTE", "note": "a", "x": 1}\')', lambda text: "not a valid proposal" in text),
-    "nothing": ("pass", lambda text: "not a valid proposal" in text),
-    "a failure": ("print('{}'); sys.exit(3)", lambda text: "It exited with 3." in text),
-    "too much": ("\nwhile True: sys.stdout.write('x' * 65536)", lambda text: "larger than 8388608 bytes" in text),
+BAD: dict[str, tuple[str, str, str]] = {
+    "no JSON": ("print('The weather is nice.')", "no_usable_answer", "It begins with: The weather is nice."),
+    "two objects": ('print(\'{"type": "NOTE", "note": "a"}\' * 2)', "no_usable_answer", "not a valid proposal"),
+    "an unknown type": ('print(\'{"type": "MERGE"}\')', "no_usable_answer", "not a valid proposal"),
+    "an unknown key": ('print(\'{"type": "NOTE", "note": "a", "x": 1}\')', "no_usable_answer", "not a valid proposal"),
+    "nothing": ("pass", "no_usable_answer", "It is empty."),
+    "a failure": (
+        "print('{}'); print('No room.', file=sys.stderr); sys.exit(3)",
+        "agent_failed",
+        "The agent exited with code 3. Its last lines: No room.",
+    ),
+    "a crash": (
+        "import signal; print('Here.', file=sys.stderr, flush=True); os.kill(os.getpid(), signal.SIGSEGV)",
+        "agent_crashed",
+        "The agent crashed: SIGSEGV (exit code 139). Its last lines: Here.",
+    ),
+    "no log-in": (
+        "sys.exit('Invalid API key - Please run /login')",
+        "agent_not_logged_in",
+        "It says: Invalid API key - Please run /login",
+    ),
+    "no program": (
+        "os.execv('/bin/sh', ['sh', '-c', 'exec no-such-program'])",
+        "agent_not_started",
+        "The agent's program was not found (exit code 127).",
+    ),
+    "too much": (
+        "\nwhile True: sys.stdout.write('x' * 65536)",
+        "agent_output_too_large",
+        "larger than 8388608 bytes",
+    ),
 }
 
 
-@pytest.mark.parametrize(("code", "says"), BAD.values(), ids=BAD)
-def test_an_answer_that_cannot_be_used_is_refused_with_the_reason(
-    agents: Agents, code: str, says: Callable[[str], bool]
+@pytest.mark.parametrize(("code", "name", "says"), BAD.values(), ids=BAD)
+def test_a_turn_without_an_answer_is_refused_by_the_name_of_its_cause(
+    agents: Agents, code: str, name: str, says: str
 ) -> None:
     with pytest.raises(NoUsableAnswer) as refused:
         agents.turn(code)
-    assert says(refused.value.message), refused.value.message
+    assert (refused.value.code, says in refused.value.message) == (name, True), refused.value.message
     assert agents.left() == []
+
+
+def test_a_secret_in_the_last_lines_of_an_agent_is_masked(agents: Agents) -> None:
+    key = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+    with pytest.raises(NoUsableAnswer) as refused:
+        agents.turn(f"sys.exit('The token is {key}')")
+    assert key not in str(refused.value.as_error())
 
 
 def test_an_agent_that_takes_too_long_is_ended(agents: Agents) -> None:

@@ -49,7 +49,7 @@ def test_a_turn_comes_to_one_of_the_four_answers(proposed: dict[str, Any] | None
 def test_a_turn_that_brings_nothing_says_how_it_ended() -> None:
     with pytest.raises(NoUsableAnswer) as refused:
         answer_of(None, "", ENDED)
-    assert refused.value.facts == {"ending": "exited", "exit_code": 0}
+    assert refused.value.facts == {"ending": "exited", "exit_code": 0, "last_lines": []}
 
 
 def session(home: Path, role: Role, *, sandboxed: bool) -> AgentSession:

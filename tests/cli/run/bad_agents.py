@@ -70,6 +70,11 @@ elif manner == "flood":
         sys.stdout.write("flood " * 10000)
 elif manner == "dies":
     os.kill(os.getpid(), signal.SIGKILL)
+elif manner == "fails":
+    print("There is no room on this device.")
+    sys.exit(3)
+elif manner == "stranger":
+    sys.exit("Invalid API key - Please run /login")
 elif manner == "ignores":
     print(json.dumps({"type": "PLAN_SUBMISSION", "plan": plan()}))
 elif manner == "same":

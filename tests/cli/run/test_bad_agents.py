@@ -22,12 +22,21 @@ supervisor: {turn_timeout_seconds: 10}
 execution: {max_log_bytes: 100000}
 """
 FAILING = {
-    "nonsense": "exited with 0 without a submission",
-    "endless": "did not end within 10 seconds",
-    "flood": "did not end within 10 seconds",
-    "dies": "exited with 137 without a submission",
-    "ignores": "exited with 0 without a submission",
+    "nonsense": (
+        *("no_usable_answer", 3),
+        "The agent ended without a submission or a changed file. Its last lines: I would rather talk about the weather",
+    ),
+    "endless": ("agent_timed_out", 2, "The agent was stopped: It did not end within 10 seconds."),
+    "flood": ("agent_output_too_large", 2, "The agent wrote more than its log may hold, and was stopped"),
+    "dies": ("agent_crashed", 2, "The agent crashed: SIGKILL (exit code 137). It printed nothing."),
+    "fails": (
+        *("agent_failed", 2),
+        "The agent exited with code 3. Its last lines: There is no room on this device.",
+    ),
+    "stranger": ("agent_not_logged_in", 1, "It says: Invalid API key - Please run /login"),
+    "ignores": ("no_usable_answer", 3, "The agent ended without a submission or a changed file."),
 }
+"""The error code of each, how many turns it gets, and what is said of it."""
 REPORTING = ("outside", "git", "environ", "others", "same")
 
 pytestmark = pytest.mark.slow
@@ -53,8 +62,10 @@ class Ward:
 
     def attempts(self, manner: str) -> list[str]:
         """Return what became of each turn of a feature."""
-        asked = next(question for question in self.told["questions"] if question["feature_id"] == f"{manner}_one")
-        return [attempt["outcome"] for attempt in asked["detail"]["attempts"]]
+        return [attempt["outcome"] for attempt in self.question(manner)["detail"]["attempts"]]
+
+    def question(self, manner: str) -> Any:
+        return next(question for question in self.told["questions"] if question["feature_id"] == f"{manner}_one")
 
     def note(self, manner: str) -> Any:
         said = [event for event in self.events if event.kind == "note_added" and event.feature_id == f"{manner}_one"]
@@ -67,10 +78,23 @@ def ward(tmp_path_factory: pytest.TempPathFactory) -> Ward:
 
 
 @pytest.mark.parametrize("manner", FAILING)
-def test_an_agent_that_brings_nothing_is_ended_and_told_so_until_a_person_is_asked(ward: Ward, manner: str) -> None:
-    said = [line for line in ward.ran.err.splitlines() if f" {manner}_one: planner: no usable answer: " in line]
-    assert [FAILING[manner] in line for line in said] == [True] * 3, said
-    assert ward.attempts(manner) == ["no_usable_answer"] * 3
+def test_an_agent_that_brings_nothing_is_called_by_its_fault_and_a_person_may_retry_or_stop(
+    ward: Ward, manner: str
+) -> None:
+    code, turns, message = FAILING[manner]
+    said = [line for line in ward.ran.err.splitlines() if f" {manner}_one: planner: failed: " in line]
+    assert [message in line for line in said] == [True] * turns, said
+    question = ward.question(manner)
+    assert (question["choices"], ward.attempts(manner)) == (["retry", "stop"], [code] * turns)
+    assert message in question["text"]
+    assert "circles" not in question["text"]
+
+
+@pytest.mark.parametrize("manner", ["dies", "stranger"])
+def test_status_and_inbox_name_the_fault(ward: Ward, manner: str) -> None:
+    message = FAILING[manner][2]
+    for words in (["status"], ["inbox"], ["status", "--json"], ["inbox", "--json"]):
+        assert message in run_aop(ward.shop.root, *words).out
 
 
 def test_the_run_goes_on_and_brings_the_good_feature_to_its_end(ward: Ward) -> None:

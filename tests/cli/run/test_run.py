@@ -210,7 +210,8 @@ def test_a_worker_that_talks_nonsense_spoils_only_its_own_feature(shop: Shop) ->
     shop.wants("bad", "one")
     ran = shop.all_at_once()
     assert (ran.code, shop.statuses()) == (4, {"bad": "planning", "one": "ready_to_merge"})
-    assert "The planner of `bad` goes in circles. What should it do?" in ran.err
+    assert "The planner of `bad` failed 3 times in a row. The agent's answer is not a valid proposal" in ran.err
+    assert "It begins with: I would rather talk about the weather." in ran.err
 
 
 @pytest.mark.slow

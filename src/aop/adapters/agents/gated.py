@@ -31,7 +31,7 @@ from aop.adapters.agents.workers.model import ModelContext
 from aop.adapters.agents.workers.vendor_session import AgentProgram, SessionContext
 from aop.adapters.files.own_folders import held_folder
 from aop.brains.ports import Brain
-from aop.core.errors import NoUsableAnswer, NoWorkflow
+from aop.core.errors import AgentNotStarted, NoUsableAnswer, NoWorkflow
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.core.text.json import MalformedText, parse_json
@@ -202,7 +202,7 @@ def _prompt_of(names: str, given: TurnInput) -> str:
 def _refuse_unstarted(ended: CommandResult, usage: Usage) -> None:
     if ended.ending is Ending.NOT_STARTED:
         facts: Mapping[str, Any] = {"usage": msgspec.to_builtins(usage)}
-        raise NoUsableAnswer(f"The agent did not start: {ended.problem}", ending=ended.ending, **facts)
+        raise AgentNotStarted(f"The agent did not start: {ended.problem}", ending=ended.ending, **facts)
 
 
 def _ending_text(ended: CommandResult) -> str:

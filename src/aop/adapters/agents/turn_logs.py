@@ -8,16 +8,35 @@ from contextlib import suppress
 from pathlib import Path
 
 from aop.core.ids import FeatureId
+from aop.core.text.visible import visible
 
 AGENT_LOGS = ".aop/logs"
+_LAST_LINES, _LINE_CHARS, _TAIL_BYTES = 3, 200, 4096
+
+
+def turn_log(logs: Path, feature_id: FeatureId, role: str) -> Path:
+    """Return the log file of a role's newest turn."""
+    return logs / feature_id / f"{role}.log"
 
 
 def fresh_log(logs: Path, feature_id: FeatureId, role: str) -> Path:
     """Return the log file of a new turn; the log of the previous turn is deleted."""
-    path = logs / feature_id / f"{role}.log"
+    path = turn_log(logs, feature_id, role)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     return path
+
+
+def last_lines(path: Path) -> tuple[str, ...]:
+    """Return the last lines of a log that are not empty, each shortened; the log has no secrets."""
+    try:
+        with path.open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            text = log.read().decode(errors="replace")
+    except FileNotFoundError:
+        return ()
+    lines = [visible(line.strip())[:_LINE_CHARS] for line in text.splitlines() if line.strip()]
+    return tuple(lines[-_LAST_LINES:])
 
 
 class TurnLogReader:

@@ -11,6 +11,7 @@ import msgspec
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.ids import FeatureId
+from aop.core.text.visible import visible
 from aop.kernel.record.documents.usage import Spending
 from aop.kernel.record.spending import spending_text
 from aop.wiring.build import App
@@ -64,6 +65,7 @@ def _lines(row: Mapping[str, Any], width: int) -> list[str]:
     below += [row["status_reason"]] if row["status_reason"] else []
     below += ["paused: aop resume"] if row["paused"] else []
     below += [f"asks {question}: aop inbox" for question in row["asks"]]
+    below += [visible(" ".join(row["question"].split()))] if row["asks"] else []
     below += [f"{question} was not answered in time: aop resume" for question in row["out_of_time"]]
     first = f"{row['feature_id']:<{width}}  {row['status']:<14}  {gates}".rstrip()
     return [first, *(f"{'':<{width}}  {line}" for line in below)]

@@ -8,11 +8,13 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from aop.core.errors import GoesInCircles, TurnsUsedUp
+from aop.core.errors import GoesInCircles, NoProgress, TurnsUsedUp
 from aop.core.text.counts import count
 from aop.supervisor.policy.state import Attempt, FeatureRun
 from aop.supervisor.workers import ToolResult, WorkerOutput
 
+SAME_ANSWER = "the same answer again"
+_REFUSAL_CHARS = 1000
 SAME_FAILURES = 3
 """This many different proposals that fail in the same way are a circle."""
 
@@ -50,10 +52,16 @@ def fails_alike(run: FeatureRun) -> bool:
     return len(last) == SAME_FAILURES and len(set(last)) == 1
 
 
-def circling_error(run: FeatureRun) -> dict[str, Any]:
-    """Return the error of a feature whose worker goes in circles."""
-    return GoesInCircles(
-        f"The {run.role} of `{run.feature_id}` still goes in circles after a person was asked.",
+def stuck_question(run: FeatureRun) -> str:
+    """Return the question about a worker that makes no progress: the same proposal again, or the same refusal."""
+    return f"{_stuck_sentence(run)}{last_refusal(run)} What should it do?"
+
+
+def stuck_error(run: FeatureRun) -> dict[str, Any]:
+    """Return the error of a feature whose worker makes no progress after a person was asked."""
+    refusal = GoesInCircles if _is_repeated(run) else NoProgress
+    return refusal(
+        f"{_stuck_sentence(run)} A person was asked before.{last_refusal(run)}",
         feature_id=run.feature_id,
         attempts=[msgspec.to_builtins(attempt) for attempt in run.attempts],
     ).as_error()
@@ -63,10 +71,31 @@ def turns_used_up_error(run: FeatureRun) -> dict[str, Any]:
     """Return the error of a feature whose worker used all its turns."""
     return TurnsUsedUp(
         f"The {run.role} of `{run.feature_id}` used its {count(run.turns_allowed, 'turn')} without an accepted"
-        " proposal.",
+        f" proposal.{last_refusal(run)}",
         feature_id=run.feature_id,
         last_error=run.results[0].error if run.results else None,
     ).as_error()
+
+
+def last_refusal(run: FeatureRun) -> str:
+    """Return the newest refusal that the worker was given, as the end of a message; empty without one."""
+    refused = [result for result in run.results if result.error is not None]
+    if not refused:
+        return ""
+    result = refused[-1]
+    said = f" ({telling_line(result.log_tail)})" if result.log_tail else ""
+    return f" Last refusal, by {result.tool}: {(result.error or {})['message']}{said}"[:_REFUSAL_CHARS]
+
+
+def _stuck_sentence(run: FeatureRun) -> str:
+    who = f"The {run.role} of `{run.feature_id}`"
+    if _is_repeated(run):
+        return f"{who} goes in circles: it sends the same proposal again."
+    return f"{who} makes no progress: its proposals are refused for the same reason."
+
+
+def _is_repeated(run: FeatureRun) -> bool:
+    return bool(run.attempts) and run.attempts[-1].outcome == SAME_ANSWER
 
 
 def telling_line(log: str) -> str:

@@ -63,6 +63,8 @@ class FeatureRun(Part, frozen=True, kw_only=True):
     """The policy's strategy for colliding plans when the feature was requested."""
     revisions: int = 0
     """How often the plan collided."""
+    fault: Mapping[str, Any] | None = None
+    """The fault of the worker that a person is asked about; None while there is no such question."""
     offered: bool = False
     """Whether a yes to the open question creates a prerequisite, which this feature then waits for."""
 
@@ -86,7 +88,7 @@ class WorkerAnswered(EventBase, frozen=True, kw_only=True, tag="worker_answered"
 
 
 class WorkerFailed(EventBase, frozen=True, kw_only=True, tag="worker_failed"):
-    """A turn without a usable answer: nothing, invalid JSON, too late, too large."""
+    """A turn without a usable answer: a crash, a timeout, no log-in, invalid JSON, too much output."""
 
     error: Mapping[str, Any]
 

@@ -19,19 +19,23 @@ from aop.core.text.counts import count
 from aop.kernel.config.gates import Mode
 from aop.kernel.features.opened_paths import NO, YES
 from aop.kernel.record.documents.features import Status
-from aop.kernel.record.documents.questions import RAISE
+from aop.kernel.record.documents.questions import RAISE, STOP
 from aop.supervisor.policy import state
 from aop.supervisor.policy.attempts import (
+    SAME_ANSWER,
     attempt_history,
-    circling_error,
     fails_alike,
     fingerprint_of,
+    last_refusal,
+    stuck_error,
+    stuck_question,
     turns_used_up_error,
     with_attempt,
     with_outcome,
 )
 from aop.supervisor.policy.caps import cap_question, cap_reached_error
 from aop.supervisor.policy.collisions import AskAbout, WaitFor, arbitrate, strategy_in_force
+from aop.supervisor.policy.faults import fault_question, is_retried
 from aop.supervisor.policy.state import Action, Event, FeatureRun, NobodyAnswered, PersonAnswered, Rung, TurnWithheld
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, ToolResult, WorkerOutput, WorkerRequest
 
@@ -113,12 +117,12 @@ def _on_turns_used_up(run: FeatureRun) -> Decision:
     """Ask a person once in a phase; after that the feature has failed (C-23)."""
     if run.asked:
         return run, state.Finish(status=Status.FAILED, error=turns_used_up_error(run))
-    question = f"The {run.role} of `{run.feature_id}` used its {count(run.turns_allowed, 'turn')}. What should it do?"
-    return _question_for_person(run, question)
+    used_up = f"The {run.role} of `{run.feature_id}` used its {count(run.turns_allowed, 'turn')}."
+    return _question_for_person(run, f"{used_up}{last_refusal(run)} What should it do?")
 
 
 def _question_for_person(run: FeatureRun, question: str) -> Decision:
-    detail = {"attempts": [msgspec.to_builtins(attempt) for attempt in run.attempts]}
+    detail = {"attempts": msgspec.to_builtins(run.attempts)}
     return replace(run, asked=True), state.AskPerson(question=question, detail=detail, gate="escalation")
 
 
@@ -129,6 +133,8 @@ def _on_person_or_cap(run: FeatureRun, event: TurnWithheld | PersonAnswered | No
     if isinstance(event, NobodyAnswered):
         unanswered = NobodyAnsweredInTime(f"No answer in time: {event.question}", feature_id=run.feature_id)
         return run, state.Finish(status=Status.BLOCKED, error=unanswered.as_error())
+    if run.fault is not None:
+        return _on_fault_answer(replace(run, fault=None), run.fault, event.answer)
     if run.offered and event.answer == YES:
         return replace(run, offered=False), state.CallTool(role=Role.ORCHESTRATOR, tool="feature.state_get")
     if run.held_back is None:
@@ -175,7 +181,7 @@ def _on_worker_answer(run: FeatureRun, output: WorkerOutput) -> Decision:
         if run.revisions and isinstance(output, PlanSubmission):
             # The planner has no other plan: the feature that holds the files goes first.
             return _resolve_collision(replace(run, pending=output), run.results[0])
-        return _escalate(with_attempt(run, fingerprint, "the same answer again"))
+        return _escalate(with_attempt(run, fingerprint, SAME_ANSWER))
     match output:
         case PlanSubmission() if run.role is Role.PLANNER:
             return _submit_proposal(with_attempt(run, fingerprint, ""), output)
@@ -194,10 +200,20 @@ def _on_worker_answer(run: FeatureRun, output: WorkerOutput) -> Decision:
 
 
 def _on_worker_failure(run: FeatureRun, event: state.WorkerFailed) -> Decision:
-    """Return the error to the worker, beside the earlier results of tools."""
+    """Return the error to the worker, beside the earlier results of tools; or ask a person whether to go on."""
     proofs = tuple(result for result in run.results if result.tool != "worker")
     failed = ToolResult(tool="worker", ok=False, error=event.error)
-    return _escalate(with_attempt(replace(run, results=(*proofs, failed)), "", str(event.error["code"])))
+    run = with_attempt(replace(run, results=(*proofs, failed)), "", str(event.error["code"]))
+    if is_retried(run, event.error) and run.turns < run.turns_allowed:
+        return _ask_worker(replace(run, rung=Rung.NUDGE))
+    return replace(run, fault=event.error), fault_question(run, event.error, msgspec.to_builtins(run.attempts))
+
+
+def _on_fault_answer(run: FeatureRun, fault: Mapping[str, Any], answer: str) -> Decision:
+    """Give a failed worker another turn, or end the feature with its fault."""
+    if answer == STOP:
+        return run, state.Finish(status=Status.BLOCKED, error=fault)
+    return _ask_worker(replace(run, turns=0, attempts=(), rung=Rung.NONE))
 
 
 def _submit_proposal(run: FeatureRun, proposal: PlanSubmission | PatchProposal) -> Decision:
@@ -330,12 +346,6 @@ def _resubmit(run: FeatureRun) -> Decision:
     return _submit_proposal(run, proposal) if isinstance(proposal, PlanSubmission | PatchProposal) else _ask_worker(run)
 
 
-def _last_failure(run: FeatureRun) -> str:
-    """Return why the last turn failed, if it did: a person cannot easily see that elsewhere."""
-    last = run.results[-1] if run.results else None
-    return f" Its last turn: {last.error['message']}" if last and last.tool == "worker" and last.error else ""
-
-
 def _escalate(run: FeatureRun) -> Decision:
     """Climb one rung: nudge, other approach, ask a person (once in a phase), block."""
     rungs = list(Rung)
@@ -343,9 +353,7 @@ def _escalate(run: FeatureRun) -> Decision:
     if run.rung is Rung.ASK and run.asked:
         run = replace(run, rung=Rung.BLOCK)
     if run.rung is Rung.ASK:
-        return _question_for_person(
-            run, f"The {run.role} of `{run.feature_id}` goes in circles. What should it do?{_last_failure(run)}"
-        )
+        return _question_for_person(run, stuck_question(run))
     if run.rung is Rung.BLOCK:
-        return run, state.Finish(status=Status.BLOCKED, error=circling_error(run))
+        return run, state.Finish(status=Status.BLOCKED, error=stuck_error(run))
     return _ask_worker(run)

@@ -12,13 +12,13 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
+from aop.adapters.agents.workers.turn_faults import AUTH_REQUIRED
 from aop.core.errors import NoUsableAnswer
 from aop.core.text.json import MalformedText, parse_json
 from aop.core.version import VERSION
 from aop.kernel.record.documents.usage import Usage
 
 PROTOCOL = 1
-_AUTH_REQUIRED = -32000
 _NO_SUCH_METHOD = -32601
 _EXCERPT = 300
 _MOST_TOKENS, _MOST_DOLLARS = 10**12, 10**6
@@ -96,7 +96,7 @@ class Conversation:
         except NoUsableAnswer as refusal:
             # No browser login is possible; a method with a key from the environment is.
             method = next((method for method in methods if "key" in method), None)
-            if refusal.facts.get("error") != _AUTH_REQUIRED or method is None:
+            if refusal.facts.get("error") != AUTH_REQUIRED or method is None:
                 raise
         self._ask("authenticate", {"methodId": method})
         return self._ask("session/new", wanted)

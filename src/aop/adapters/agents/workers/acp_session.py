@@ -20,13 +20,14 @@ from msgspec import Struct
 
 from aop.adapters.agents.prompts import session_prompt
 from aop.adapters.agents.scratch_trees import scratch_of
-from aop.adapters.agents.turn_logs import fresh_log
+from aop.adapters.agents.turn_logs import fresh_log, last_lines, turn_log
 from aop.adapters.agents.vendors.acp_families import model_variables
 from aop.adapters.agents.vendors.catalogue import Vendor
 from aop.adapters.agents.vendors.programs import library_of
 from aop.adapters.agents.workers.acp_protocol import AcpTurn, Conversation
 from aop.adapters.agents.workers.command import CONNECT_STREAMS, TurnWatch
 from aop.adapters.agents.workers.named_pipes import NamedPipes
+from aop.adapters.agents.workers.turn_faults import protocol_fault
 from aop.adapters.agents.workers.vendor_session import SessionContext, answer_of
 from aop.adapters.files.own_folders import held_folder
 from aop.adapters.processes.step_log import StepLog
@@ -185,7 +186,8 @@ class AcpWorker:
             result = self._program.run_turn(acp_turn, given.role, feature_id, folder)
             diff = context.scratches.diff(scratch) if edits and result.stop_reason else ""
             try:
-                output = answer_of(context.submission(turn, given), diff, result.ended)
+                lines = last_lines(turn_log(context.logs, feature_id, given.role))
+                output = answer_of(context.submission(turn, given), diff, result.ended, lines)
             except NoUsableAnswer as refusal:
                 clearest = _clearest_refusal(refusal, result.broken, result.stop_reason)
                 clearest.facts["usage"] = msgspec.to_builtins(result.usage)
@@ -224,4 +226,6 @@ def _clearest_refusal(refusal: NoUsableAnswer, broken: NoUsableAnswer | None, st
     """Return the refusal that explains best why a turn has no answer."""
     if stop_reason:
         return NoUsableAnswer(f"The agent stopped (`{stop_reason[:40]}`) without a submission or a changed file.")
-    return broken or refusal
+    if broken is None or ("error" not in broken.facts and refusal.code != NoUsableAnswer.code):
+        return refusal
+    return protocol_fault(broken.message, dict(broken.facts)) or broken

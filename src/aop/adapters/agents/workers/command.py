@@ -10,20 +10,22 @@ import os
 import shlex
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from aop.adapters.agents.turn_logs import fresh_log
+from aop.adapters.agents.turn_logs import fresh_log, last_lines
+from aop.adapters.agents.workers.turn_faults import fault_of
 from aop.adapters.files.own_folders import held_folder
-from aop.core.errors import NoUsableAnswer, ProviderAuthMissing
+from aop.core.errors import AgentOutputTooLarge, NoUsableAnswer, ProviderAuthMissing
 from aop.core.ids import FeatureId
 from aop.core.text.json import MalformedText, parse_json
+from aop.core.text.visible import visible
 from aop.kernel.config.policy import ExecutionRules, SupervisorRules
-from aop.kernel.ports.processes import Command, CommandResult, Ending, Processes
+from aop.kernel.ports.processes import Command, CommandResult, Processes
 from aop.supervisor.workers import WorkerInput, WorkerOutput
 
 DEFAULT_VARIABLE = "AOP_CUSTOM_AGENT"
@@ -88,7 +90,7 @@ class CustomCommand:
                 command = self._command(tree, folder, watch, log)
                 own = self._context.environment(feature_id)
                 ended = self._context.processes.run(msgspec.structs.replace(command, env=(*own, *command.env)))
-        _refuse_failure(pipe.output, ended)
+        _refuse_failure(pipe.output, ended, last_lines(log))
         return pipe.output
 
     def _command(self, tree: Path, folder: Path, watch: TurnWatch, log: Path) -> Command:
@@ -200,14 +202,12 @@ class _OutputPipe:
                 left -= len(chunk)
 
 
-def _refuse_failure(output: bytes, ended: CommandResult) -> None:
+def _refuse_failure(output: bytes, ended: CommandResult, lines: Sequence[str]) -> None:
     if len(output) > LARGEST_ANSWER:
-        raise NoUsableAnswer(f"The agent's answer is larger than {LARGEST_ANSWER} bytes.")
-    if ended.ending is Ending.NOT_STARTED:
-        raise NoUsableAnswer(f"The agent's command did not start: {ended.problem}", ending=ended.ending)
-    if ended.ending is not Ending.EXITED or ended.exit_code:
-        why = ended.problem or f"It exited with {ended.exit_code}."
-        raise NoUsableAnswer(f"The agent's command failed: {why}", ending=ended.ending, exit_code=ended.exit_code)
+        raise AgentOutputTooLarge(f"The agent's answer is larger than {LARGEST_ANSWER} bytes.")
+    fault = fault_of(ended, lines)
+    if fault is not None:
+        raise fault
 
 
 def _parse_answer(output: bytes) -> WorkerOutput:
@@ -215,7 +215,10 @@ def _parse_answer(output: bytes) -> WorkerOutput:
         answer: WorkerOutput = msgspec.convert(parse_json(output.decode()), WorkerOutput)
     except (UnicodeDecodeError, MalformedText, msgspec.ValidationError) as error:
         excerpt = output[:_EXCERPT].decode(errors="replace")
-        raise NoUsableAnswer(f"The agent's answer is not a valid proposal: {error}.", begins_with=excerpt) from error
+        begins = f" It begins with: {visible(' '.join(excerpt.split()))}" if excerpt.strip() else " It is empty."
+        raise NoUsableAnswer(
+            f"The agent's answer is not a valid proposal: {error}.{begins}", begins_with=excerpt
+        ) from error
     return answer
 
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 from aop.adapters.agents.scratch_trees import ScratchReader, scratch_of
 from aop.adapters.agents.turn_logs import fresh_log
 from aop.adapters.agents.workers.tree_edits import TreeEdits
+from aop.adapters.agents.workers.turn_faults import model_fault
 from aop.adapters.models.metering.tallies import turn_usage
 from aop.brains import ports
 from aop.brains.budgets import LoopLimits, LoopUsage
@@ -215,5 +216,5 @@ def _reason(outcome: ports.Talked | ports.LimitReached | ports.ModelFailed) -> N
     if isinstance(outcome, ports.LimitReached):
         return NoUsableAnswer(f"The model reached its limit of {outcome.limit} before it handed in a result.")
     if isinstance(outcome, ports.ModelFailed):
-        return NoUsableAnswer(str(outcome.error["message"]), model_error=str(outcome.error["code"]))
+        return model_fault(outcome.error)
     return NoUsableAnswer("The model replied with text and handed in no result.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -21,10 +21,11 @@ from msgspec import Struct
 from aop.adapters.agents.model_access import Access
 from aop.adapters.agents.prompts import session_prompt
 from aop.adapters.agents.scratch_trees import ScratchReader, scratch_of
-from aop.adapters.agents.turn_logs import fresh_log
+from aop.adapters.agents.turn_logs import fresh_log, last_lines, turn_log
 from aop.adapters.agents.vendors.catalogue import TOKEN_VARIABLE, AgentSession, Vendor
 from aop.adapters.agents.vendors.programs import library_of
 from aop.adapters.agents.workers.command import TurnTimeouts, TurnWatch
+from aop.adapters.agents.workers.turn_faults import clearest_fault, fault_of, quoted
 from aop.adapters.files.own_folders import held_folder
 from aop.core.errors import NoUsableAnswer
 from aop.core.ids import FeatureId, RunId
@@ -145,8 +146,9 @@ class SessionWorker:
             try:
                 output = self._run_session(given, turn, token, model)
             except NoUsableAnswer as refusal:
-                refusal.facts["usage"] = msgspec.to_builtins(model.report().turn_usage)
-                raise
+                clearest = clearest_fault(refusal, model.report())
+                clearest.facts["usage"] = msgspec.to_builtins(model.report().turn_usage)
+                raise clearest from refusal
         return msgspec.structs.replace(output, usage=model.report().turn_usage)
 
     def _run_session(self, given: WorkerInput, turn: str, token: str, model: Meter) -> WorkerOutput:
@@ -167,25 +169,31 @@ class SessionWorker:
             prompt = session_prompt(given, self._program.vendor.overlay, turn)
             ended = self._program.run(session, folder, prompt, given.feature_id)
             diff = context.scratches.diff(scratch) if session.edits and ended.ending is Ending.EXITED else ""
-        return answer_of(context.submission(turn, given), diff, ended)
+        lines = last_lines(turn_log(context.logs, given.feature_id, given.role))
+        return answer_of(context.submission(turn, given), diff, ended, lines)
 
 
-def answer_of(proposed: Mapping[str, Any] | None, diff: str, ended: CommandResult) -> WorkerOutput:
-    """Return a submitted request, or else the diff of the tree, or else another submission. Raises: NoUsableAnswer."""
+def answer_of(
+    proposed: Mapping[str, Any] | None, diff: str, ended: CommandResult, lines: Sequence[str] = ()
+) -> WorkerOutput:
+    """Return a submitted request, or else the diff of the tree, or else another submission.
+
+    Raises: NoUsableAnswer, or the fault of the program whose last lines these are.
+    """
     said: WorkerOutput | None = None if proposed is None else msgspec.convert(proposed, WorkerOutput)
     if diff and not isinstance(said, WorkerRequest):
         return PatchProposal(unified_diff=diff)
     if said is not None:
         return said
-    if ended.ending is Ending.NOT_STARTED:
-        raise NoUsableAnswer(f"The agent did not start: {ended.problem}", hint=_HINT, ending=ended.ending)
-    if ended.ending is not Ending.EXITED:
-        raise NoUsableAnswer(f"The agent was stopped: {ended.problem}", hint=_HINT, ending=ended.ending)
+    fault = fault_of(ended, lines)
+    if fault is not None:
+        raise fault
     raise NoUsableAnswer(
-        f"The agent exited with {ended.exit_code} without a submission or a changed file.",
+        f"The agent ended without a submission or a changed file.{quoted(lines)}",
         hint=_HINT,
         ending=ended.ending,
         exit_code=ended.exit_code,
+        last_lines=list(lines),
     )
 
 

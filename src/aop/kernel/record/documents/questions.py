@@ -14,6 +14,8 @@ from aop.kernel.record.documents.base import Document, NonEmpty, revise
 HumanGate: TypeAlias = Literal["question", "approval", "escalation", "authorisation"]
 RAISE, STOP = "raise", "stop"
 """The answers to an authorisation about cost."""
+RETRY = "retry"
+"""The answer that gives a failed worker another turn; `stop` is the other one."""
 
 
 class Prerequisite(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

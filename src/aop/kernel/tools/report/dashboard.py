@@ -35,6 +35,8 @@ class DashboardRow(Struct, frozen=True, kw_only=True, gc=False):
     """Open questions past their time limit; the next supervisor continues with their defaults."""
     paused: bool
     """Whether it is paused, alone or with all others."""
+    question: str = ""
+    """The text of the oldest question that a person has not answered; empty without one."""
 
 
 class Dashboard(Struct, frozen=True, kw_only=True):
@@ -103,7 +105,9 @@ class _RowFacts:
         self._rests = rests
         self._asks: dict[FeatureId, list[str]] = {}
         self._out_of_time: dict[FeatureId, list[str]] = {}
+        self._texts: dict[FeatureId, str] = {}
         for each in questions:
+            self._texts.setdefault(each.feature_id, each.text)
             side = self._asks if question_at(each, now).is_open else self._out_of_time
             side.setdefault(each.feature_id, []).append(each.question_id)
 
@@ -121,6 +125,7 @@ class _RowFacts:
             asks=tuple(self._asks.get(name, ())),
             out_of_time=tuple(self._out_of_time.get(name, ())),
             paused=state.status not in TERMINAL and (None in self._rests or name in self._rests),
+            question=self._texts.get(name, ""),
         )
 
 
