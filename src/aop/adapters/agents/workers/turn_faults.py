@@ -69,7 +69,8 @@ def clearest_fault(fault: NoUsableAnswer, metered: MeterReport) -> NoUsableAnswe
         return fault
     if last.status in _NO_PERMISSION:
         said = f"The provider rejects the key of the agent (HTTP status {last.status})."
-        return AgentNotLoggedIn(said, **fault.facts)
+        facts: Mapping[str, Any] = fault.facts
+        return AgentNotLoggedIn(said, **facts)
     return fault
 
 
