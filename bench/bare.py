@@ -42,7 +42,7 @@ def _over_http() -> None:
     with loopback_socket(0) as listening:
         listening.listen()
         origin = f"http://{LOOPBACK}:{listening.getsockname()[1]}"
-        print(json.dumps({"url": origin + PATH}), flush=True)
+        print(json.dumps({"data": {"url": origin + PATH}}), flush=True)
         config = uvicorn.Config(mcp_app(bare_server(), origin), log_config=None, access_log=False)
         asyncio.run(uvicorn.Server(config).serve(sockets=[listening]))
 

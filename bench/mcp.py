@@ -100,6 +100,6 @@ def serving(argv: tuple[str, ...]) -> Iterator[str]:
     with subprocess.Popen(argv, cwd=HERE, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
-            yield json.loads(process.stdout.readline())["url"]
+            yield json.loads(process.stdout.readline())["data"]["url"]
         finally:
             process.terminate()

@@ -112,7 +112,7 @@ class Place:
         )
         try:
             assert process.stdout is not None
-            yield json.loads(process.stdout.readline())["url"].removesuffix("/mcp")
+            yield json.loads(process.stdout.readline())["data"]["url"].removesuffix("/mcp")
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(timeout=60)

@@ -10,7 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -135,6 +135,12 @@ def test_the_repository_may_be_elsewhere_or_above(repository: Path, tmp_path: Pa
     assert named.out.startswith("one")
 
 
+def refuse_unlike(schema: Mapping[str, Any], ran: Ran) -> None:
+    """Compare the answer with its tool's schema; the version of the output is added at the terminal."""
+    answer = {name: value for name, value in ran.json.items() if name != "schema"}
+    jsonschema.Draft202012Validator(schema).validate(answer)
+
+
 class Caller:
     """Calls tools, each in a process of its own; every answer must be good and fit the schema of its tool."""
 
@@ -145,7 +151,7 @@ class Caller:
     def ok(self, tool: str, role: Role = Role.ORCHESTRATOR, **arguments: Any) -> Any:
         ran = call(self._root, tool, "--role", role, feature_id="one", **arguments)
         assert (ran.code, ran.json["ok"]) == (0, True), ran
-        jsonschema.Draft202012Validator(SCHEMAS[tool][1]).validate(ran.json)
+        refuse_unlike(SCHEMAS[tool][1], ran)
         self.called.add(tool)
         return ran.json["data"]
 
@@ -178,7 +184,7 @@ def test_a_feature_goes_all_the_way_by_calls_alone_and_tools_keep_their_schemas(
         if not row.mutates and Role.QA in row.roles and set(needed) <= {"feature_id"}:
             ran = call(root, tool, "--role", Role.QA, **dict.fromkeys(needed, "one"))
             assert (ran.code, ran.json["ok"]) == (0, True), ran
-            jsonschema.Draft202012Validator(SCHEMAS[tool][1]).validate(ran.json)
+            refuse_unlike(SCHEMAS[tool][1], ran)
     status = caller.ok("repo.status")
     granted = caller.ok("feature.approve", tree=status["tree"], base=status["base_head"])
     merged = caller.ok("feature.ready_to_merge", user_approval_token=granted["token"], commit_message="Shout")
@@ -258,7 +264,11 @@ def test_a_command_that_is_stopped_says_so_and_the_next_one_works(tmp_path: Path
         assert process.stderr.readline() == "one: fast gates, step 1 of 1: check\n"
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=300)
-    assert (process.returncode, out, err) == (130, "", "aop: stopped.\n")
+    assert (process.returncode, out, err) == (
+        130,
+        "",
+        "aop: Stopped. [interrupted]\n  Nothing is left half done. Repeat the command to continue.\n",
+    )
     state = call(world.root, "feature.state_get", feature_id="one").json["data"]["front_matter"]
     assert (state["status"], state["gates"]["fast"]) == ("building", "na")
 

@@ -110,7 +110,7 @@ def test_json_is_utf8_whatever_the_terminal_knows(root: Path) -> None:
     )
     notes = [
         entry["event"]["payload"].get("note")
-        for entry in map(json.loads, ended.stdout.decode("utf-8").splitlines())
+        for entry in (json.loads(line)["data"] for line in ended.stdout.decode("utf-8").splitlines())
         if entry["type"] == "event"
     ]
     assert (ended.returncode, NOTE in notes) == (0, True)

@@ -147,7 +147,7 @@ def served(root: Path, **env: str) -> Iterator[Served]:
     )
     try:
         assert process.stdout is not None
-        yield Served(url=json.loads(process.stdout.readline())["url"], process=process)
+        yield Served(url=json.loads(process.stdout.readline())["data"]["url"], process=process)
     finally:
         process.kill()
         process.communicate(timeout=300)

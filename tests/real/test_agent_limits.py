@@ -80,7 +80,7 @@ def test_an_agent_that_is_over_its_cap_is_stopped_and_a_person_is_asked(tmp_path
     with fake_vendors(reads_for_ever) as model:
         ran = ran_with(shop, vendor, model)
     assert ran.code == 4, (ran.out, ran.err, requests_of(model), logs(shop))
-    assert [question["gate"] for question in json.loads(ran.out)["questions"]] == ["authorisation"]
+    assert [question["gate"] for question in json.loads(ran.out)["data"]["questions"]] == ["authorisation"]
     assert spent(shop)["turns"] == 1
     assert len(model.asked) <= 5
 

@@ -116,7 +116,8 @@ def test_a_scaffold_that_is_killed_after_a_write_goes_on_and_writes_nothing_twic
 def test_doctor_asks_each_system_one_thing_and_names_the_token_that_is_wrong(office: Office) -> None:
     def said() -> list[tuple[str, str]]:
         ran = run_aop(office.repo, "doctor", "--outbound", "--json", env=office.env)
-        return [(each["health"], each["found"]) for each in ran.json["checks"] if each["name"] == "outbound"][3:]
+        checks = ran.json["data"]["checks"]
+        return [(each["health"], each["found"]) for each in checks if each["name"] == "outbound"][3:]
 
     assert said() == [
         ("ok", "jira: the token can search tickets"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from aop.cli.lean_imports import import_leanly
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import CallRefused, OutputLost, Terminal
-from aop.core.errors import Refusal
+from aop.core.errors import Interrupted, Refusal
 from aop.core.version import VERSION
 
 if TYPE_CHECKING:  # imported leanly, in `main`
@@ -87,6 +87,30 @@ class Verb(Protocol):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command."""
     words = list(sys.argv[1:] if argv is None else argv)
+    terminal = Terminal(json="--json" in words)
+    try:
+        return _run(words, terminal)
+    except Refusal as refusal:
+        return terminal.refused(refusal)
+    except CallRefused as refused:
+        return terminal.refuse(refused.error, refused.evidence)
+    except KeyboardInterrupt:
+        return terminal.refused(Interrupted("Stopped."))
+    except BrokenPipeError:
+        # The reader of our output is gone.
+        _discard_output()
+        return Exit.FAILED
+    except OutputLost as lost:
+        _discard_output()
+        terminal.say(f"aop: The output could not be written: {lost}.")
+        return Exit.FAILED
+    except Exception as fault:  # noqa: BLE001 - the one place where a fault is caught
+        from aop.cli.shell.faults import store_fault
+
+        return terminal.refused(store_fault(fault, _repository_of(words)))
+
+
+def _run(words: Sequence[str], terminal: Terminal) -> int:
     if not words or words[0] not in VERBS:
         return _without_verb(words)
     verb = _import_verb(words[0])
@@ -101,28 +125,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     verb.arguments(parser)
     # Intermixed: an option may stand between the words, `aop call TOOL --role qa JSON`.
     arguments = parser.parse_intermixed_args(words[1:])
-    terminal = Terminal(json=arguments.json)
-    try:
-        return verb.run(arguments, terminal)
-    except Refusal as refusal:
-        return terminal.refused(refusal)
-    except CallRefused as refused:
-        return terminal.refuse(refused.error, refused.evidence)
-    except KeyboardInterrupt:
-        terminal.say("aop: stopped.")
-        return 130
-    except BrokenPipeError:
-        # The reader of our output is gone.
-        _discard_output()
-        return Exit.FAILED
-    except OutputLost as lost:
-        _discard_output()
-        terminal.say(f"aop: The output could not be written: {lost}.")
-        return Exit.FAILED
-    except Exception as fault:  # noqa: BLE001 - the one place where a fault is caught
-        from aop.cli.shell.faults import store_fault
+    terminal.json = arguments.json
+    return verb.run(arguments, terminal)
 
-        return terminal.refused(store_fault(fault, arguments.repo))
+
+def _repository_of(words: Sequence[str]) -> str:
+    """Return the folder that the words name, whether or not they could be parsed."""
+    after = zip(words, [*words[1:], "."], strict=True)
+    return next((word[7:] or value for word, value in after if word == "--repo" or word.startswith("--repo=")), ".")
 
 
 def _discard_output() -> None:

@@ -35,6 +35,8 @@ class Move(StrEnum):
     """Send the same again."""
     ESCALATE = "escalate"
     """The work was handed to a person."""
+    CONTINUE = "continue"
+    """The caller stopped it, and can continue."""
 
 
 class Refusal(Exception):
@@ -589,6 +591,14 @@ class InvalidCliArgs(Refusal):
     code = "invalid_cli_args"
     move = Move.CORRECT_USAGE
     hint = "See `aop COMMAND --help`."
+
+
+class Interrupted(Refusal):
+    """The command was stopped by Ctrl-C or a signal."""
+
+    code = "interrupted"
+    move = Move.CONTINUE
+    hint = "Nothing is left half done. Repeat the command to continue."
 
 
 class InputPathNotFound(Refusal):

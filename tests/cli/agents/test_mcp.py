@@ -75,6 +75,7 @@ def test_for_a_program_the_text_its_place_and_the_way_to_a_token_are_one_object(
     text = run_aop(root, "mcp", "config", "codex").out
     assert (ran.json, ran.err) == (
         {
+            "schema": "aop/1",
             "ok": True,
             "data": {
                 "host": "codex",
@@ -82,6 +83,7 @@ def test_for_a_program_the_text_its_place_and_the_way_to_a_token_are_one_object(
                 "text": text,
                 "token": "export AOP_TOKEN=$(aop token qa)",
             },
+            "evidence": {},
         },
         "",
     )

@@ -24,20 +24,20 @@ def written(folder: Path) -> dict[str, bytes]:
 def test_the_files_of_this_repository_are_what_the_code_says() -> None:
     """If not: `make tools`, and commit what it changed."""
     ran = run_aop(ROOT, "tools", "check", "--docs", "--json")
-    assert (ran.code, ran.json) == (0, {"ok": True, "drifted": []})
+    assert (ran.code, ran.json["data"]) == (0, {"drifted": []})
 
 
 @pytest.mark.req("AOP-034", "AOP-035", "AOP-036", "AOP-063")
 def test_writing_twice_changes_nothing_more_and_the_check_agrees(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "repo")
-    first = run_aop(root, "tools", "write", "--json").json["written"]
+    first = run_aop(root, "tools", "write", "--json").json["data"]["written"]
     names = {f"{name}.schema.json" for name in CATALOGUE}
     for side in ("input", "output"):
         assert set(os.listdir(root / FOLDER / "tools/schemas" / side)) == names
-    documents = "agents evidence gates index plan policy qa_test_index state".split()
+    documents = "agents evidence gates index output plan policy qa_test_index state".split()
     assert sorted(os.listdir(root / FOLDER / "schemas")) == [f"{name}.schema.json" for name in documents]
     assert len(first) == len(documents) + 2 * len(names) + len(["tools.md", "catalog", "protocol", "errors"])
-    assert run_aop(root, "tools", "write", "--json").json == {"ok": True, "written": []}
+    assert run_aop(root, "tools", "write", "--json").json["data"] == {"written": []}
     assert run_aop(root, "tools", "check").code == 0
 
 
@@ -120,7 +120,8 @@ def test_the_list_needs_no_repository(tmp_path: Path) -> None:
 @pytest.mark.req("AOP-155")
 def test_the_list_of_a_role_is_what_its_token_opens_under_the_policy_of_this_repository(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "wide")
-    builder = {row["name"] for row in run_aop(root, "tools", "list", "--role", "builder", "--json").json["tools"]}
+    listed = run_aop(root, "tools", "list", "--role", "builder", "--json").json["data"]["tools"]
+    builder = {row["name"] for row in listed}
     assert {"repo.apply_patch", "gates.run"} <= builder
     assert builder.isdisjoint({"feature.ready_to_merge", "feature.approve", "feature.init", "plan.submit"})
     policy = "version: 1\nrbac: {builder: [repo.status]}\n"

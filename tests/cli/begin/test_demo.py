@@ -39,18 +39,17 @@ def kept(temporary: Path) -> Ran:
 @pytest.fixture
 def shop(kept: Ran) -> Iterator[World]:
     """The repository that the run left."""
-    world = World(Path(kept.json["repository"]))
+    world = World(Path(kept.json["data"]["repository"]))
     yield world
     world.close()
 
 
 def test_stdout_is_one_object_that_names_the_merged_features_in_their_order(kept: Ran, shop: World) -> None:
     assert kept.code == 0, kept.err
-    report = kept.json
+    report = kept.json["data"]
     seconds = report.pop("seconds")
     assert seconds > 0
     assert report == {
-        "ok": True,
         "features": [
             {
                 "feature_id": name,
@@ -143,7 +142,7 @@ def test_the_checkout_was_left_alone_and_a_person_is_told_how_to_follow(kept: Ra
 def test_what_happens_is_told_while_it_happens_with_the_time(kept: Ran) -> None:
     timed = [line for line in kept.err.splitlines() if re.match(r" *\d+\.\d\d s  ", line)]
     told = [line.partition(" s  ")[2] for line in timed]
-    assert told[0] == f"made a small shop with 5 specs: {kept.json['repository']}"
+    assert told[0] == f"made a small shop with 5 specs: {kept.json['data']['repository']}"
     for word in ("the log says: AssertionError: 1450 != 1350", "In real use, you", "the demo approves for you"):
         assert any(word in line for line in told)
 
@@ -182,7 +181,7 @@ def test_a_demo_that_is_interrupted_removes_its_folder(tmp_path: Path) -> None:
         assert "a small shop" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
         _out, err = process.communicate(timeout=300)
-    assert (process.returncode, err.splitlines()[-1]) == (130, "aop: stopped.")
+    assert (process.returncode, err.splitlines()[-2]) == (130, "aop: Stopped. [interrupted]")
     assert list(tmp_path.iterdir()) == []
 
 

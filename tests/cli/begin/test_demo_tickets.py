@@ -17,12 +17,12 @@ URL = "local://shop/orders/-/merge_requests/1"
 def test_a_ticket_becomes_a_merge_request_that_is_reviewed_without_an_account(tmp_path: Path) -> None:
     ran = run_aop(tmp_path, "demo", "tickets", "--json", "--keep", env={"TMPDIR": str(tmp_path)})
     assert ran.code == 0, ran.err
-    report: dict[str, Any] = ran.json
+    report: dict[str, Any] = ran.json["data"]
     root = Path(report["repository"])
     assert list(report) == [
-        "ok", "ticket", "branch", "commit", "merge_request", "review", "repository", "seconds",
+        "ticket", "branch", "commit", "merge_request", "review", "repository", "seconds",
     ]  # fmt: skip
-    assert (report["ok"], report["branch"], report["merge_request"]) == (True, BRANCH, {"url": URL, "state": "opened"})
+    assert (report["branch"], report["merge_request"]) == (BRANCH, {"url": URL, "state": "opened"})
     ticket = report["ticket"]
     assert (ticket["key"], ticket["status"]) == ("SHOP-12", "In Review")
     assert [comment.partition(":")[0].partition("\n")[0] for comment in ticket["comments"]] == [

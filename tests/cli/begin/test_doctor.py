@@ -37,7 +37,7 @@ def doctor(root: Path, *words: str, env: Mapping[str, str] | None = None) -> Ran
 
 def found(ran: Ran, name: str) -> list[tuple[str, str, str]]:
     """Return health, finding and fix of each check of a name."""
-    rows = [row for row in ran.json["checks"] if row["name"] == name]
+    rows = [row for row in ran.json["data"]["checks"] if row["name"] == name]
     return [(row["health"], row["found"], row["fix"]) for row in rows]
 
 
@@ -63,8 +63,8 @@ def managed(tmp_path: Path) -> Path:
 def test_everything_is_looked_at_and_a_healthy_repository_is_well(managed: Path) -> None:
     ran = doctor(managed)
     assert (ran.code, ran.json["ok"]) == (0, True)
-    assert [row["name"] for row in ran.json["checks"]] == NAMES
-    assert {row["name"] for row in ran.json["checks"] if row["health"] != "ok"} <= {
+    assert [row["name"] for row in ran.json["data"]["checks"]] == NAMES
+    assert {row["name"] for row in ran.json["data"]["checks"] if row["health"] != "ok"} <= {
         "sandbox",
         "agent network",
         "disk",
@@ -94,7 +94,7 @@ def test_looking_makes_nothing_and_changes_nothing(tmp_path: Path) -> None:
 def test_a_folder_without_a_repository_is_a_failure_and_the_machine_is_looked_at_all_the_same(tmp_path: Path) -> None:
     ran = doctor(tmp_path)
     assert (ran.code, ran.json["ok"]) == (1, False)
-    assert [row["name"] for row in ran.json["checks"]] == [
+    assert [row["name"] for row in ran.json["data"]["checks"]] == [
         "python",
         "sqlite",
         "git",
@@ -337,7 +337,7 @@ def test_the_gates_of_a_red_base_are_red_and_their_log_is_named(tmp_path: Path) 
 def test_a_profile_that_another_one_repeats_runs_once(tmp_path: Path) -> None:
     twice = PASSING_GATES + PASSING_GATES.partition("profiles:\n")[2].replace("default", "other")
     ran = doctor(repository(tmp_path / "repo", **{GATES: twice}), "--gates")
-    assert [row["name"] for row in ran.json["checks"]][len(NAMES) :] == [
+    assert [row["name"] for row in ran.json["data"]["checks"]][len(NAMES) :] == [
         "default fast",
         "default full",
         "default merge",

@@ -80,20 +80,19 @@ def test_nothing_but_the_three_files_and_the_contracts_is_touched(tmp_path: Path
 
 def test_the_second_time_there_is_nothing_to_do(tmp_path: Path) -> None:
     root = python_repository(tmp_path / "repo")
-    first = run_aop(root, "init", "--yes", "--json").json
+    first = run_aop(root, "init", "--yes", "--json").json["data"]
     git(root, "add", "-A")
     git(root, "commit", "-qm", "Configure")
     second = run_aop(root, "init", "--json")
     nothing_new = {"written": [], "existing": NAMES, "language": None, "reasons": [], "warnings": []}
-    assert (second.code, second.json) == (0, {**first, **nothing_new})
+    assert (second.code, second.json["data"]) == (0, {**first, **nothing_new})
     assert "Nothing was written" in second.err
 
 
 def test_json_tells_what_was_written_and_what_was_guessed(tmp_path: Path) -> None:
     root = python_repository(tmp_path / "repo")
     fast, full = {"name": "test", "cmd": PYTEST}, {"name": "test", "cmd": REPORTING}
-    assert run_aop(root, "init", "--yes", "--json").json == {
-        "ok": True,
+    assert run_aop(root, "init", "--yes", "--json").json["data"] == {
         "written": [*NAMES, *CONTRACTS],
         "existing": [],
         "base_branch": "main",
@@ -111,14 +110,14 @@ def test_an_existing_file_is_kept_and_the_others_are_written(tmp_path: Path) -> 
     root = python_repository(tmp_path / "repo")
     (root / FOLDER).mkdir(parents=True)
     (root / NAMES[0]).write_text("version: 1\nsupervisor: {max_active_features: 2}\n")
-    report = run_aop(root, "init", "--yes", "--json").json
+    report = run_aop(root, "init", "--yes", "--json").json["data"]
     assert (report["existing"], report["written"]) == (NAMES[:1], [*NAMES[1:], *CONTRACTS])
     assert (root / NAMES[0]).read_text() == "version: 1\nsupervisor: {max_active_features: 2}\n"
 
 
 def test_a_contract_that_is_there_is_left_to_aop_tools(tmp_path: Path) -> None:
     root = python_repository(tmp_path / "repo", **{f"{FOLDER}/tools.md": "An older one.\n"})
-    assert run_aop(root, "init", "--yes", "--json").json["written"] == [*NAMES, *CONTRACTS[:2]]
+    assert run_aop(root, "init", "--yes", "--json").json["data"]["written"] == [*NAMES, *CONTRACTS[:2]]
     assert (root / FOLDER / "tools.md").read_text() == "An older one.\n"
     assert run_aop(root, "tools", "check").code == 1
 
@@ -128,7 +127,7 @@ def test_a_file_that_only_the_base_branch_has_counts_as_existing(tmp_path: Path)
     git(root, "checkout", "-q", "-b", "elsewhere")
     git(root, "rm", "-q", NAMES[1])
     git(root, "commit", "-qm", "Away with it")
-    report = run_aop(root, "init", "--yes", "--json").json
+    report = run_aop(root, "init", "--yes", "--json").json["data"]
     assert (report["existing"], report["base_branch"]) == ([NAMES[1]], "main")
 
 
@@ -144,7 +143,7 @@ def test_an_existing_file_that_is_wrong_is_refused_before_anything_is_written(tm
 def test_a_repository_of_no_known_language_gets_gates_that_cannot_pass_and_is_told(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "repo", {"notes.txt": "one\n", "src/a.txt": "one\n"})
     ran = run_aop(root, "init", "--yes", "--json")
-    assert ran.json["gates"] == {"default": {"fast": [], "full": [], "merge": []}}
+    assert ran.json["data"]["gates"] == {"default": {"fast": [], "full": [], "merge": []}}
     assert "the gates have no steps and cannot pass" in ran.err
     world = World(root)
     world.plan("one")
@@ -158,12 +157,13 @@ WEB = {"web/package.json": '{"scripts": {"test": "mocha"}, "devDependencies": {"
 def test_several_projects_get_a_profile_each_and_it_is_said_what_default_proves(tmp_path: Path) -> None:
     root = python_repository(tmp_path / "repo", **WEB)
     ran = run_aop(root, "init", "--yes", "--json")
-    assert (ran.json["language"], list(ran.json["gates"])) == ("Python, Node in `web`", ["default", "python", "web"])
-    assert ran.json["gates"]["web"]["merge"] == [
+    report = ran.json["data"]
+    assert (report["language"], list(report["gates"])) == ("Python, Node in `web`", ["default", "python", "web"])
+    assert report["gates"]["web"]["merge"] == [
         {"name": "install", "cmd": ["bun", "install", "--frozen-lockfile"], "cwd": "web"},
         {"name": "test", "cmd": ["bun", "run", "test"], "cwd": "web"},
     ]
-    assert ran.json["reasons"] == [
+    assert report["reasons"] == [
         "python: test: `pyproject.toml` mentions pytest",
         "web: install: a new worktree has no `node_modules`; `bun.lock` lists the packages",
         "web: test: `package.json` has the script `test`",
@@ -195,7 +195,7 @@ def test_a_folder_of_the_repository_is_as_good_as_its_root(tmp_path: Path) -> No
 
 
 def base_branch(root: Path) -> str:
-    name: str = run_aop(root, "init", "--yes", "--json").json["base_branch"]
+    name: str = run_aop(root, "init", "--yes", "--json").json["data"]["base_branch"]
     return name
 
 
@@ -212,7 +212,7 @@ def test_from_another_branch_main_is_the_base_and_the_files_belong_there(tmp_pat
     root = python_repository(tmp_path / "repo")
     git(root, "checkout", "-q", "-b", "work")
     ran = run_aop(root, "init", "--yes", "--json")
-    assert ran.json["base_branch"] == "main"
+    assert ran.json["data"]["base_branch"] == "main"
     assert "Commit the files on `main`" in ran.err
 
 

@@ -48,7 +48,7 @@ def test_what_an_agent_says_is_shown_while_it_still_works_and_without_secrets(sh
     )
     with following:
         assert following.stdout is not None
-        said = json.loads(following.stdout.readline())
+        said = json.loads(following.stdout.readline())["data"]
         following.terminate()
     is_at_work = running.poll() is None
     running.terminate()

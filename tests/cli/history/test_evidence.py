@@ -135,7 +135,7 @@ def test_a_feature_that_does_not_exist_has_no_bundle(repository: Path) -> None:
 def lines_of(repository: Path, *words: str) -> list[dict[str, object]]:
     ran = run_aop(repository, "logs", "--json", *words)
     assert ran.code == 0
-    return [json.loads(line) for line in ran.out.splitlines()]
+    return [json.loads(line)["data"] for line in ran.out.splitlines()]
 
 
 def test_calls_are_there_with_who_tool_outcome_and_time(repository: Path) -> None:
@@ -206,9 +206,9 @@ def test_it_follows_what_happens_next(repository: Path) -> None:
     with following:
         run_aop(repository, "call", "feature.log_append", '{"feature_id": "one", "note": "First."}')
         assert following.stdout is not None
-        first = [json.loads(following.stdout.readline()) for _ in range(2)]
+        first = [json.loads(following.stdout.readline())["data"] for _ in range(2)]
         run_aop(repository, "call", "feature.init", '{"feature_id": "One"}')
-        second = json.loads(following.stdout.readline())
+        second = json.loads(following.stdout.readline())["data"]
         following.terminate()
     assert [line["type"] for line in first] == ["event", "call"]
     assert (second["tool"], second["outcome"]) == ("feature.init", "invalid_feature_slug")

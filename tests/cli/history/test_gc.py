@@ -45,7 +45,7 @@ def test_it_says_what_would_go_and_changes_nothing(root: Path) -> None:
 def test_applied_it_removes_them_and_keeps_the_work_below_a_ref(root: Path) -> None:
     ran = run_aop(root, "gc", "--apply", "--json")
     assert (ran.code, ran.json["ok"]) == (0, True)
-    assert [(each["leftover"]["kind"], each["rescued"]) for each in ran.json["removed"]] == [
+    assert [(each["leftover"]["kind"], each["rescued"]) for each in ran.json["data"]["removed"]] == [
         ("worktree", "refs/aop/rescue/gone/1"),
         ("branch", None),
     ]

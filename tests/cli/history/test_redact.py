@@ -36,7 +36,7 @@ def test_standard_input_is_read_where_the_file_is(words: tuple[str, ...], tmp_pa
 
 def test_json_tells_rule_line_and_column_and_never_the_secret(tmp_path: Path) -> None:
     ran = run_aop(tmp_path, "redact", "--json", stdin=TEXT)
-    assert ran.json == {"ok": True, "findings": [{"rule": "github-token", "line": 2, "column": 10}]}
+    assert ran.json["data"] == {"findings": [{"rule": "github-token", "line": 2, "column": 10}]}
     assert TOKEN not in ran.out + ran.err
 
 
@@ -66,7 +66,7 @@ def test_a_file_that_is_larger_than_the_memory_is_streamed(tmp_path: Path) -> No
     command = [sys.executable, "-c", program]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert json.loads(ran.stdout)["findings"] == [{"rule": "github-token", "line": 2, "column": 1}]
+    assert json.loads(ran.stdout)["data"]["findings"] == [{"rule": "github-token", "line": 2, "column": 1}]
 
 
 @pytest.mark.parametrize("name", ["absent.txt", "."])

@@ -93,7 +93,7 @@ def test_an_agent_that_says_it_is_over_its_cap_is_asked_to_stop(tmp_path: Path) 
     scene = Scene(tmp_path, "spends", "cost: {max_usd_per_feature: 5}\n")
     ran = scene.run()
     assert ran.code == 4, (ran.out, ran.err)
-    assert [question["gate"] for question in json.loads(ran.out)["questions"]] == ["authorisation"]
+    assert [question["gate"] for question in json.loads(ran.out)["data"]["questions"]] == ["authorisation"]
     assert scene.spent()["cost_usd"] == {"known": 9.5, "unknown_turns": 0}
 
 

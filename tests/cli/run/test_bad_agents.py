@@ -54,7 +54,7 @@ class Ward:
         env = {"PATH": path, "ANTHROPIC_API_KEY": key, "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
         words = ["run", "-fl", str(self.shop.specs), "--wait", "--json", "--agent-provider", "claude"]
         self.ran: Ran = run_aop(self.shop.root, *words, env=env, seconds=300)
-        self.told: Any = json.loads(self.ran.out)
+        self.told: Any = json.loads(self.ran.out)["data"]
         world = World(self.shop.root)
         with world.app.record.read() as view:
             self.events = [entry.event for entry in view.journal()]

@@ -92,7 +92,7 @@ def test_a_dry_run_says_what_would_be_done_and_changes_nothing(shop: Shop) -> No
         *("--agent-model", "big", "--provider-config-env", "MY_AGENT"),
         env={**shop.env, "AOP_AGENT_MODEL": "small", "MY_AGENT": "true"},
     )
-    told = json.loads(ran.out)
+    told = json.loads(ran.out)["data"]
     assert ran.code == 0
     assert told["features"] == [{"feature_id": "checkout", "source": "checkout.spec.md", "is_canonical": False}]
     assert told["providers"]["builder"] == {"provider": "custom", "model": "big", "provider_config_ref": "MY_AGENT"}
@@ -114,7 +114,7 @@ def test_every_spec_of_a_folder_becomes_a_feature_that_is_ready_to_merge_and_a_s
     shop.wants(*names)
     ran = shop.all_at_once("--max-active", "2", "--json")
     assert ran.code == 0, ran.err
-    told = json.loads(ran.out)
+    told = json.loads(ran.out)["data"]
     assert {row["feature_id"]: row["status"] for row in told["features"]} == dict.fromkeys(names, "ready_to_merge")
     assert [step["feature_id"] for step in told["next_steps"]] == sorted(names)
     assert told["questions"] == []
@@ -233,7 +233,7 @@ def test_a_spec_that_depends_on_another_begins_when_that_one_is_merged(shop: Sho
     (shop.specs / "later.md").write_text("---\ndepends_on: [base]\n---\nWrite later.\n")
     ran = shop.all_at_once("--json")
     assert (ran.code, shop.statuses()) == (5, {"base": "ready_to_merge"})
-    assert json.loads(ran.out)["features"][1]["status_reason"] == "Waits until merged: base."
+    assert json.loads(ran.out)["data"]["features"][1]["status_reason"] == "Waits until merged: base."
     world = World(shop.root)
     world.ok("feature.ready_to_merge", feature_id="base", user_approval_token=world.approval("base"))
     world.close()
@@ -251,8 +251,8 @@ def test_a_spec_that_depends_on_another_begins_when_that_one_is_merged(shop: Sho
 def test_without_wait_the_run_goes_on_in_the_background_and_a_second_one_names_it(shop: Shop) -> None:
     shop.wants("held_one")
     ran = shop.run("-fl", str(shop.specs), "--json")
-    pid = json.loads(ran.out)["pid"]
-    assert (ran.code, json.loads(ran.out)["features"]) == (0, ["held_one"])
+    pid = json.loads(ran.out)["data"]["pid"]
+    assert (ran.code, json.loads(ran.out)["data"]["features"]) == (0, ["held_one"])
     second = shop.all_at_once("--json")
     assert (second.code, error_of(second)["code"]) == (5, "supervisor_running")
     assert f"process {pid}" in error_of(second)["message"]
@@ -287,7 +287,7 @@ def test_a_run_that_is_killed_during_a_turn_is_finished_by_the_next_one_and_noth
     (shop.agent / "go").touch()
     finished = shop.all_at_once("--json")
     assert finished.code == 0
-    assert {"held_one", "held_two"} <= finished.json["pending_at_start"]["features"].keys()
+    assert {"held_one", "held_two"} <= finished.json["data"]["pending_at_start"]["features"].keys()
     assert shop.statuses() == dict.fromkeys(("free", "held_one", "held_two"), "ready_to_merge")
     events = shop.events()
     for name in ("free", "held_one", "held_two"):

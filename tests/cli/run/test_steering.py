@@ -64,7 +64,7 @@ def test_a_spec_is_added_to_the_run_that_goes_on(shop: Shop) -> None:
     started = shop.run("-fl", str(shop.specs), "--json")
     shop.wants("more")
     added = shop.aop("add", "-fi", str(shop.specs / "more.md"), "--json")
-    assert (added.code, added.json) == (0, {"ok": True, "pid": started.json["pid"], "features": ["more"]})
+    assert (added.code, added.json["data"]) == (0, {"pid": started.json["data"]["pid"], "features": ["more"]})
     (shop.agent / "go").touch()
     shop.until_supervisor_ended()
     assert shop.statuses() == {"held_one": "ready_to_merge", "more": "ready_to_merge"}

@@ -43,9 +43,9 @@ def test_piped_it_prints_a_line_for_each_change_and_ends_with_the_run(shop: Shop
     begun(shop)
     with watcher(shop, "--json", out=subprocess.PIPE) as watch:
         assert watch.stdout is not None
-        first = json.loads(watch.stdout.readline())
+        first = json.loads(watch.stdout.readline())["data"]
         (shop.agent / "go").touch()
-        rest = [json.loads(line) for line in watch.stdout.read().splitlines()]
+        rest = [json.loads(line)["data"] for line in watch.stdout.read().splitlines()]
         assert watch.wait(timeout=SECONDS) == 0
     assert (first["feature_id"], first["phase"], first["turns"]) == ("held_one", "planning", 0)
     assert (rest[-1]["phase"], rest[-1]["turns"], rest[-1]["cost_usd"]) == ("ready_to_merge", 2, None)
@@ -90,11 +90,11 @@ def test_without_a_run_there_is_nothing_to_watch(shop: Shop) -> None:
 def test_a_run_is_told_from_the_record_step_by_step_and_the_same_each_time(shop: Shop) -> None:
     shop.wants("one", "two")
     assert shop.all_at_once().code == 0
-    (row,) = shop.aop("replay", "--json").json["runs"]
+    (row,) = shop.aop("replay", "--json").json["data"]["runs"]
     assert (row["features"], row["turns"]) == (["one", "two"], 4)
     told = [shop.aop("replay", row["run"]) for _ in range(2)]
     assert (told[0].code, told[0].out) == (0, told[1].out)
-    steps = shop.aop("replay", row["run"], "--json").json["steps"]
+    steps = shop.aop("replay", row["run"], "--json").json["data"]["steps"]
     assert (steps[0]["event"], "provider" in steps[0]["says"]) == ("run_began", True)
     assert [step["event"] for step in steps if step["feature_id"] == "one"] == [
         "feature_initialised",
@@ -106,7 +106,7 @@ def test_a_run_is_told_from_the_record_step_by_step_and_the_same_each_time(shop:
         "gates_ran",
     ]
     assert len(told[0].out.splitlines()) == len(steps)
-    of_feature = shop.aop("replay", "two", "--json").json["steps"]
+    of_feature = shop.aop("replay", "two", "--json").json["data"]["steps"]
     assert {step["feature_id"] for step in of_feature} == {"two"}
 
 

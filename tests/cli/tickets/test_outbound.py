@@ -42,9 +42,7 @@ def test_what_is_not_installed_says_how_to_install_it(tmp_path: Path, env: dict[
 
 def test_a_server_is_installed_and_listed_with_what_is_still_to_be_set(tmp_path: Path, env: dict[str, str]) -> None:
     ran = run_aop(tmp_path, "outbound", "install", "gitlab", "--json", env=env)
-    assert (ran.code, json.loads(ran.out)) == (
-        0, {"ok": True, "data": {"installed": {"@zereight/mcp-gitlab": "2.1.64"}}},
-    )  # fmt: skip
+    assert (ran.code, ran.json["data"]) == (0, {"installed": {"@zereight/mcp-gitlab": "2.1.64"}})
     listed = json.loads(run_aop(tmp_path, "outbound", "--json", env={**env, "GITLAB_TOKEN": "t"}).out)
     assert listed["data"]["providers"][2] == {
         "provider": "gitlab",
@@ -88,7 +86,7 @@ def test_doctor_names_what_a_provider_lacks_and_no_token(world: World, tmp_path:
     def said(**more: str) -> list[tuple[str, str]]:
         ran = run_aop(world.root, "doctor", "--json", env={**env, **more})
         assert "glpat-secret-value" not in ran.out + ran.err
-        return [(each["health"], each["found"]) for each in ran.json["checks"] if each["name"] == "outbound"]
+        return [(each["health"], each["found"]) for each in ran.json["data"]["checks"] if each["name"] == "outbound"]
 
     assert said() == []
     assert said(**{**GITLAB, "GITLAB_TOKEN": ""}) == [("failure", "gitlab: not set: GITLAB_TOKEN")]

@@ -64,7 +64,7 @@ def _list(folder: Path, terminal: Terminal) -> int:
     roles = ", ".join(f"{provider} as {role}" for role, provider in used.items())
     lines.append(f"A run here would use: {roles or 'no agent; choose one with `--agent-provider`'}")
     data = {"agents": msgspec.to_builtins(found), "custom": custom, "roles": dict[str, Json](used)}
-    return terminal.result({"ok": True, "data": data}, "\n".join(lines))
+    return terminal.result(data, "\n".join(lines))
 
 
 def _providers_by_role(folder: Path) -> dict[str, str]:
@@ -112,7 +112,7 @@ def _install(vendor: Vendor, terminal: Terminal) -> int:
     terminal.say(f"aop: npm is installing {vendor.package}@{vendor.version}; this takes a minute.")
     version = install(vendor, os.environ)
     text = f"Installed {vendor.provider} {version}. Test it with: aop agents test {vendor.provider}"
-    return terminal.result({"ok": True, "data": {"provider": vendor.provider, "version": version}}, text)
+    return terminal.result({"provider": vendor.provider, "version": version}, text)
 
 
 def _test(vendor: Vendor, arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -124,4 +124,4 @@ def _test(vendor: Vendor, arguments: argparse.Namespace, terminal: Terminal) -> 
     tokens = "unknown" if used is None else f"{used.input_tokens} in, {used.output_tokens} out"
     text = f"{vendor.provider} called a tool of AOP and ended its turn, in {trial.seconds:.1f} s."
     lines = [text, f"  tokens: {tokens}", f"  sandbox: {trial.sandbox}"]
-    return terminal.result({"ok": True, "data": msgspec.to_builtins(trial)}, "\n".join(lines))
+    return terminal.result(msgspec.to_builtins(trial), "\n".join(lines))

@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
             f"`{answer.model}` followed the schema, but added {NUMBERS[0]} and {NUMBERS[1]} to {answer.value.total}.",
             model=answer.model,
         )
-    return terminal.result({"ok": True, "data": msgspec.to_builtins(answer)}, _summary(answer))
+    return terminal.result(msgspec.to_builtins(answer), _summary(answer))
 
 
 def _summary(answer: Answer[Sum]) -> str:

@@ -7,7 +7,7 @@ import argparse
 import msgspec
 
 from aop.cli.agents.roles import role
-from aop.cli.shell.exits import Exit, exit_of
+from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidArguments, Json
@@ -42,11 +42,14 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
             operation_id=arguments.operation_id,
             report=(lambda _line: None) if arguments.tool == ESCALATION else terminal.say,
         )
-    if arguments.tool == ESCALATION and answer.ok:
+    if arguments.tool == ESCALATION and answer.ok and not terminal.json:
         terminal.exact(answer.data["markdown_report"])
         return Exit.ESCALATED
-    terminal.object(answer.as_json())
-    return Exit.OK if answer.error is None else exit_of(str(answer.error["code"]))
+    printed = Terminal(json=True)
+    if answer.error is not None:
+        return printed.refuse(answer.error, answer.evidence)
+    code = Exit.ESCALATED if arguments.tool == ESCALATION else Exit.OK
+    return printed.answer(answer, lambda _data: None, code=code)
 
 
 def _role_for(app: App, tool: str) -> Role:

@@ -64,8 +64,7 @@ def _configure(app: App, arguments: argparse.Namespace, terminal: Terminal) -> i
     scope = f" --feature {feature_id(arguments.feature)}" if arguments.feature else ""
     token = f"export {TOKEN_VARIABLE}=$(aop token {arguments.role or 'ROLE'}{scope})"
     if terminal.json:
-        terminal.object({"ok": True, "data": {"host": host, "file": FILES[host], "text": text, "token": token}})
-        return Exit.OK
+        return terminal.result({"host": host, "file": FILES[host], "text": text, "token": token}, "")
     terminal.text(text.removesuffix("\n"))
     terminal.say(f"# Put this into `{FILES[host]}`, and start the host with the token in its environment:")
     terminal.say(f"#   {token}")

@@ -8,7 +8,6 @@ from datetime import timedelta
 
 import msgspec
 
-from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.clock import timestamp
@@ -52,25 +51,21 @@ def _issue(app: App, terminal: Terminal, arguments: argparse.Namespace) -> int:
     if order.feature_id is None and order.role is not Role.ORCHESTRATOR:
         terminal.say(f"aop: this token lets a {order.role} work on every feature; `--feature ID` restricts it to one.")
     data = {"token": issued.text, **msgspec.to_builtins(issued.token)}
-    return terminal.result({"ok": True, "data": data}, issued.text)
+    return terminal.result(data, issued.text)
 
 
 def _list(app: App, terminal: Terminal) -> int:
     tokens, now = app.tokens.all(), timestamp(app.gateway.kernel.clock.now())
     lines = [f"{token.token_id}  {token.actor:<24}  {_validity(token, now)}" for token in tokens]
     data = {"tokens": msgspec.to_builtins(tokens)}
-    return terminal.result({"ok": True, "data": data}, "\n".join(lines), empty="No tokens yet.")
+    return terminal.result(data, "\n".join(lines), empty="No tokens yet.")
 
 
 def _revoke(app: App, terminal: Terminal, which: str | None) -> int:
     if which is None:
         raise InvalidCliArgs("`aop token revoke` needs a token.", hint="List the ids with `aop token list`.")
     revoked = app.tokens.revoke(terminal.read_all().strip() if which == "-" else which, by=app.person.actor)
-    if terminal.json:
-        terminal.object({"ok": True, "data": msgspec.to_builtins(revoked)})
-    else:
-        terminal.say(f"Revoked the token `{revoked.token_id}`.")
-    return Exit.OK
+    return terminal.done(msgspec.to_builtins(revoked), f"Revoked the token `{revoked.token_id}`.")
 
 
 def _validity(token: IssuedToken, now: str) -> str:

@@ -14,7 +14,6 @@ from aop.adapters.files.generated import Drift
 from aop.adapters.git.repository import open_repository
 from aop.cli.agents.contracts import Contracts, contracts_in
 from aop.cli.agents.roles import role
-from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import ContractDrift
@@ -48,12 +47,10 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.action == "check":
         return _check(contracts, drifted, terminal, docs=arguments.docs)
     contracts.write(drifted)
-    if terminal.json:
-        terminal.object({"ok": True, "written": [drift.path for drift in drifted]})
     for drift in drifted:
         terminal.say(f"{'Removed' if drift.how == 'left over' else 'Wrote'} {drift.path}")
     terminal.say(f"{count(len(contracts.files), 'file is', 'files are')} up to date.")
-    return Exit.OK
+    return terminal.result({"written": [drift.path for drift in drifted]}, "")
 
 
 def _selected_tools(arguments: argparse.Namespace) -> Iterable[Tool]:
@@ -67,7 +64,7 @@ def _list(tools: Iterable[Tool], terminal: Terminal) -> int:
     rows = sorted(tools, key=lambda tool: tool.name)
     width = max((len(tool.name) for tool in rows), default=0)
     lines = [f"{tool.name:<{width}}  {_kind(tool):<7}  {tool.summary}" for tool in rows]
-    return terminal.result({"ok": True, "tools": [catalog_row(tool) for tool in rows]}, "\n".join(lines))
+    return terminal.result({"tools": [catalog_row(tool) for tool in rows]}, "\n".join(lines))
 
 
 def _kind(tool: Tool) -> str:
@@ -98,7 +95,5 @@ def _check(contracts: Contracts, drifted: tuple[Drift, ...], terminal: Terminal,
             hint=f"Run `aop tools write{' --docs' if docs else ''}`, review the changes, and commit them.",
             drifted=[msgspec.to_builtins(drift) for drift in drifted],
         )
-    if terminal.json:
-        terminal.object({"ok": True, "drifted": []})
     terminal.say(f"{count(len(contracts.files), 'file is', 'files are')} up to date.")
-    return Exit.OK
+    return terminal.result({"drifted": []}, "")

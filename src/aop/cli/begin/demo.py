@@ -230,7 +230,7 @@ class _Story:
 
 def _as_json(ending: DemoEnding, root: str, seconds: float) -> dict[str, Json]:
     features: list[Json] = [msgspec.to_builtins(feature) for feature in ending.features]
-    return {"ok": True, "features": features, "repository": root, "seconds": seconds}
+    return {"features": features, "repository": root, "seconds": seconds}
 
 
 def _next_steps_in(root: str) -> str:

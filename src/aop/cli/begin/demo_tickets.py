@@ -110,7 +110,6 @@ class _Story:
         if not all(finding["description"] in written for finding in report["findings"]):
             raise Fault("The merge request does not have every finding that was reported.")
         return {
-            "ok": True,
             "ticket": {"key": KEY, "status": ticket["status"], "comments": ticket["comments"]},
             "branch": scaffolded["branch"],
             "commit": commit,

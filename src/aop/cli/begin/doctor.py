@@ -41,10 +41,9 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
             terminal.text(_line(check))
     failures = sum(check.health is Health.FAILURE for check in checks)
     warnings = sum(check.health is Health.WARNING for check in checks)
-    if terminal.json:
-        terminal.object({"ok": not failures, "checks": msgspec.to_builtins(checks)})
     terminal.say(f"{count(len(checks), 'check')}: {failures} failed, {count(warnings, 'warning')}.")
-    return Exit.FAILED if failures else Exit.OK
+    data = {"checks": msgspec.to_builtins(checks)}
+    return terminal.result(data, "", code=Exit.FAILED if failures else Exit.OK)
 
 
 def _checks(folder: Path, terminal: Terminal, asked: argparse.Namespace) -> Iterator[Check]:

@@ -42,16 +42,13 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         written += _folders_of(missing)
     base = proposal.base_branch
     config = read_config(repository.branches.head, repository.objects, repository.root, base_branch=base)
-    if terminal.json:
-        terminal.object(_as_json(proposal, written, config, ok=agreed))
     if not agreed:
         terminal.say("Nothing was written.")
-        return Exit.NOT_PROVEN
-    if written:
+    elif written:
         _say_next_steps(terminal, repository, proposal, written)
     else:
         terminal.say("All files exist and are valid. Nothing was written.")
-    return Exit.OK
+    return terminal.result(_as_json(proposal, written, config), "", code=Exit.OK if agreed else Exit.NOT_PROVEN)
 
 
 def _show(terminal: Terminal, repository: Repository, proposal: StarterFiles) -> None:
@@ -99,9 +96,8 @@ def _say_next_steps(terminal: Terminal, repository: Repository, proposal: Starte
     terminal.say("  aop run -fi SPEC --agent-provider claude --wait")
 
 
-def _as_json(proposal: StarterFiles, written: list[str], config: Config, *, ok: bool) -> dict[str, Json]:
+def _as_json(proposal: StarterFiles, written: list[str], config: Config) -> dict[str, Json]:
     return {
-        "ok": ok,
         "written": list(written),
         "existing": list(proposal.existing),
         "base_branch": config.policy.worktree.base_branch,

@@ -32,8 +32,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     with open_app(arguments) as app:
         planned = call_tool(app, "feature.delete", request)
         if terminal.json and not arguments.yes:
-            terminal.object(planned.as_json())
-            return Exit.NOT_PROVEN
+            return terminal.answer(planned, lambda _planned: None, code=Exit.NOT_PROVEN)
         _show(terminal, planned.data)
         if not arguments.yes and not terminal.confirm(f"Remove {arguments.feature}?"):
             terminal.say("Not removed. Nothing changed.")

@@ -20,7 +20,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Print the questions, oldest first."""
     with open_app(arguments, to_read=True) as app:
         answer = call_tool(app, "inbox.list", {"answered": arguments.answered})
-    return terminal.result(answer.as_json(), "\n".join(_lines(answer.data)), empty="The inbox is empty.")
+    return terminal.result(answer.data, "\n".join(_lines(answer.data)), empty="The inbox is empty.")
 
 
 def _lines(inbox: Mapping[str, Any]) -> Iterator[str]:

@@ -29,7 +29,13 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         machine = Machine(environ=app.settings.environ, clock=kernel.clock, timeout_seconds=rules.timeout_seconds)
         targets = _selected_targets(rules.targets, arguments.target)
         problems = {name: _send_test(target, machine, kernel.new_id("test")) for name, target in targets.items()}
-    _show(problems, terminal)
+    results: list[Json] = [{"target": name, "ok": not why, "problem": why} for name, why in problems.items()]
+    lines = [f"{name}  {why or 'sent'}" for name, why in problems.items()]
+    empty = "The policy has no `notifications.targets`: no notification was sent."
+    return terminal.result({"targets": results}, "\n".join(lines), empty=empty, code=_exit_code(problems))
+
+
+def _exit_code(problems: Mapping[str, str]) -> Exit:
     if not problems:
         return Exit.NOT_PROVEN
     return Exit.FAILED if any(problems.values()) else Exit.OK
@@ -58,14 +64,3 @@ def _send_test(target: NotificationTarget, machine: Machine, event_id: str) -> s
     except TargetUnreachable as unreached:
         return str(unreached)
     return ""
-
-
-def _show(problems: Mapping[str, str], terminal: Terminal) -> None:
-    if terminal.json:
-        targets: list[Json] = [{"target": name, "ok": not why, "problem": why} for name, why in problems.items()]
-        terminal.object({"ok": bool(problems) and not any(problems.values()), "targets": targets})
-        return
-    for name, why in problems.items():
-        terminal.text(f"{name}  {why or 'sent'}")
-    if not problems:
-        terminal.say("The policy has no `notifications.targets`: no notification was sent.")

@@ -34,13 +34,10 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         review = read_review(app, arguments.feature)
     if arguments.html is not None:
         put_file(arguments.html, review.page(), replace=arguments.force)
-    if terminal.json:
-        terminal.object({"ok": True, "data": msgspec.to_builtins(review)})
-    elif arguments.html is not None:
-        terminal.text(str(arguments.html))
-    else:
-        colour = _is_coloured(arguments.color, os.environ)
-        _show(review_text(review.summary, review.bundle, colour=colour), arguments, terminal)
+    if terminal.json or arguments.html is not None:
+        return terminal.result(msgspec.to_builtins(review), str(arguments.html))
+    colour = _is_coloured(arguments.color, os.environ)
+    _show(review_text(review.summary, review.bundle, colour=colour), arguments, terminal)
     return Exit.OK
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs, Json
@@ -75,12 +74,9 @@ def _bundle(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
     name = f"{arguments.feature}-evidence"
     path = arguments.output or Path(f"{name}.tar.gz")
     put_files(path, files, folder=name)
-    if terminal.json:
-        terminal.object({"ok": True, "data": {"path": str(path), "files": sorted(files)}})
-    else:
+    if not terminal.json:
         terminal.say(f"Packed {count(len(files), 'file')}.")
-        terminal.text(str(path))
-    return Exit.OK
+    return terminal.result({"path": str(path), "files": sorted(files)}, str(path))
 
 
 def _bundle_files(app: App, feature: FeatureId) -> dict[str, bytes]:

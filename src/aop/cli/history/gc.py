@@ -28,18 +28,14 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         leftovers = _leftovers(app)
         found = list(leftovers.find())
         removed = [leftovers.remove(each) for each in found] if arguments.apply else []
-    if terminal.json:
-        terminal.object(
-            {
-                "ok": not any(each.problem for each in removed),
-                "applied": arguments.apply,
-                "found": msgspec.to_builtins(found),
-                "removed": msgspec.to_builtins(removed),
-            }
-        )
-    else:
+    if not terminal.json:
         _show(found, removed, terminal)
-    return _exit_code(found, removed)
+    data = {
+        "applied": arguments.apply,
+        "found": msgspec.to_builtins(found),
+        "removed": msgspec.to_builtins(removed),
+    }
+    return terminal.result(data, "", code=_exit_code(found, removed))
 
 
 def _leftovers(app: App) -> Leftovers:

@@ -38,8 +38,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
                 # Bytes that are not UTF-8 are printed unchanged.
                 sys.stdout.buffer.write(part.text.encode("utf-8", "surrogateescape"))
     if terminal.json:
-        terminal.object({"ok": True, "findings": msgspec.to_builtins(places)})
-        return Exit.OK
+        return terminal.result({"findings": msgspec.to_builtins(places)}, "")
     sys.stdout.buffer.flush()
     terminal.say(_summary(places))
     return Exit.OK

@@ -56,10 +56,10 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.run is None:
         rows = runs_in(journal)
         lines = [f"{row.run}  {row.began}  {count(row.turns, 'turn')}  {', '.join(row.features)}" for row in rows]
-        listed: Json = {"ok": True, "runs": msgspec.to_builtins(rows)}
+        listed: Json = {"runs": msgspec.to_builtins(rows)}
         return terminal.result(listed, "\n".join(lines), empty="No runs yet.")
     steps = steps_of(arguments.run, journal)
-    data: Json = {"ok": True, "run": arguments.run, "steps": msgspec.to_builtins(steps)}
+    data: Json = {"run": arguments.run, "steps": msgspec.to_builtins(steps)}
     return terminal.result(data, "\n".join(map(_line, steps)))
 
 

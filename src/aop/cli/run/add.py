@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 
 from aop.cli.run.supervision.specs import add_spec_arguments, intake_of
-from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import NoSupervisor
@@ -35,8 +34,5 @@ def _add(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
     for name in names:
         call_tool(app, "run.add", {"feature_id": name, "depends_on": list(intake.depends_on.get(name, ()))})
     await_requests_taken(app, names)
-    if terminal.json:
-        terminal.object({"ok": True, "pid": holder.pid, "features": list(names)})
-    else:
-        terminal.say(f"Added to the run of process {holder.pid}: {', '.join(names)}")
-    return Exit.OK
+    message = f"Added to the run of process {holder.pid}: {', '.join(names)}"
+    return terminal.done({"pid": holder.pid, "features": list(names)}, message)

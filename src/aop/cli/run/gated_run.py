@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 
 from aop.cli.run.supervision.arguments import preference_of
-from aop.cli.shell.exits import Exit, exit_of
+from aop.cli.shell.exits import Exit
 from aop.cli.shell.mcp_server import serve_mcp
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
@@ -69,22 +69,18 @@ def _drive(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _report_end(app: App, name: str, ended: DriveEnded, seconds: float, terminal: Terminal) -> int:
-    code = exit_of(str(ended.error["code"])) if ended.error is not None else EXITS[ended.ending]
     workflows = app.gateway.call(app.person, "gated.status", {}).data["workflows"]
     workflow = next((each for each in workflows if each["feature_id"] == name), None)
-    if terminal.json:
-        error = {} if ended.error is None else {"error": ended.error}
-        facts: dict[str, Json] = {
-            "ending": ended.ending,
-            "message": ended.message,
-            "turns": ended.turns,
-            "seconds": round(seconds, 2),
-        }
-        terminal.object({"ok": code is Exit.OK, "data": {**facts, "workflow": workflow}, **error})
-    elif ended.error is not None:
-        return terminal.refuse(ended.error, {})
-    else:
-        terminal.text(f"{ended.ending}: {ended.message}")
-        if ended.ending in HINTS:
-            terminal.say(f"  {HINTS[ended.ending]}")
+    facts: dict[str, Json] = {
+        "ending": ended.ending,
+        "message": ended.message,
+        "turns": ended.turns,
+        "seconds": round(seconds, 2),
+        "workflow": workflow,
+    }
+    if ended.error is not None:
+        return terminal.refuse(ended.error, facts)
+    code = terminal.result(facts, f"{ended.ending}: {ended.message}", code=EXITS[ended.ending])
+    if ended.ending in HINTS and not terminal.json:
+        terminal.say(f"  {HINTS[ended.ending]}")
     return code

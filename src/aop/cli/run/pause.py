@@ -18,10 +18,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Record the pause; every supervisor checks it before a turn and before a gate."""
     with open_app(arguments) as app:
         answer = call_tool(app, "run.pause", {"feature_id": arguments.feature})
-    if terminal.json:
-        terminal.object(answer.as_json())
-    else:
-        name = arguments.feature
-        what = f"`{name}` after its current step" if name else "all features after their current steps"
-        terminal.say(f"Pausing {what}. Continue with: {f'aop resume {name}' if name else 'aop resume'}")
-    return Exit.OK if answer.data["changed"] else Exit.NOT_PROVEN
+    name = arguments.feature
+    what = f"`{name}` after its current step" if name else "all features after their current steps"
+    message = f"Pausing {what}. Continue with: {f'aop resume {name}' if name else 'aop resume'}"
+    code = Exit.OK if answer.data["changed"] else Exit.NOT_PROVEN
+    return terminal.answer(answer, lambda _data: terminal.say(message), code=code)

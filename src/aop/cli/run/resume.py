@@ -7,7 +7,6 @@ import argparse
 from aop.adapters.machine.supervisor_lease import LeaseHolder
 from aop.cli.run.supervision.arguments import add_supervision_arguments
 from aop.cli.run.supervision.supervise import plan_of, start_run
-from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import SupervisorRunning
@@ -37,9 +36,5 @@ def _report_resumed(holder: LeaseHolder | None, answer: Envelope, terminal: Term
     pid = holder.pid if holder else None
     if not answer.data["resumed"]:
         raise SupervisorRunning(f"Nothing was paused, and a supervisor is already running: process {pid}.", pid=pid)
-    if terminal.json:
-        terminal.object(answer.as_json())
-    else:
-        resumed = ["everything" if name == Pause.all else name for name in answer.data["resumed"]]
-        terminal.say(f"Process {pid} continues: {', '.join(resumed)}")
-    return Exit.OK
+    resumed = ["everything" if name == Pause.all else name for name in answer.data["resumed"]]
+    return terminal.answer(answer, lambda _data: terminal.say(f"Process {pid} continues: {', '.join(resumed)}"))

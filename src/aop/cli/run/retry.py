@@ -6,7 +6,6 @@ import argparse
 
 from aop.cli.run.supervision.arguments import add_supervision_arguments
 from aop.cli.run.supervision.supervise import plan_of, start_run
-from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.kernel.gateway.calls import Envelope
@@ -33,12 +32,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def _hand_over(app: App, feature: str, terminal: Terminal) -> int:
     answer = _request_retry(app, feature)
     await_requests_taken(app, [feature])
-    if terminal.json:
-        terminal.object(answer.as_json())
-    else:
-        now = "waits as before" if answer.data["status"] == "blocked" else f"continues: {answer.data['status']}"
-        terminal.say(f"{feature} was {answer.data['was']} and {now}.")
-    return Exit.OK
+    now = "waits as before" if answer.data["status"] == "blocked" else f"continues: {answer.data['status']}"
+    return terminal.answer(answer, lambda data: terminal.say(f"{feature} was {data['was']} and {now}."))
 
 
 def _request_retry(app: App, feature: str) -> Envelope:

@@ -9,7 +9,6 @@ import msgspec
 from aop.cli.run.supervision.arguments import add_supervision_arguments
 from aop.cli.run.supervision.specs import add_spec_arguments, intake_of
 from aop.cli.run.supervision.supervise import plan_of, start_run
-from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import Json
@@ -36,16 +35,10 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 def _print_plan(plan: RunPlan, terminal: Terminal) -> int:
     shown: dict[str, Json] = {
-        "ok": True,
         "dry_run": True,
         "features": [msgspec.to_builtins(feature) for feature in plan.features],
         "depends_on": {name: list(others) for name, others in plan.depends_on.items() if others},
         "providers": msgspec.to_builtins(plan.choices),
         "limits": msgspec.to_builtins(plan.limits),
     }
-    if terminal.json:
-        terminal.object(shown)
-    else:
-        for feature in plan.features:
-            terminal.text(f"{feature.feature_id}  {feature.source}")
-    return Exit.OK
+    return terminal.result(shown, "\n".join(f"{feature.feature_id}  {feature.source}" for feature in plan.features))

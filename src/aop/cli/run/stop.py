@@ -27,10 +27,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     root = open_repository(Path(arguments.repo), os.environ).root
     holder = lease_holder(root)
     if holder is None or not holder.pid:
-        terminal.say("No supervisor is running in this repository.")
-        if terminal.json:
-            terminal.object({"ok": True, "stopped": None})
-        return Exit.NOT_PROVEN
+        message = "No supervisor is running in this repository."
+        return terminal.done({"stopped": None}, message, code=Exit.NOT_PROVEN)
     with suppress(ProcessLookupError):
         os.kill(holder.pid, signal.SIGTERM)
     deadline = time.monotonic() + TIMEOUT_SECONDS
@@ -38,8 +36,4 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         if time.monotonic() > deadline:
             raise SupervisorRunning(f"The supervisor (process {holder.pid}) did not end in time.", pid=holder.pid)
         time.sleep(0.05)
-    if terminal.json:
-        terminal.object({"ok": True, "stopped": holder.pid})
-    else:
-        terminal.say(f"Stopped process {holder.pid}. Continue with: aop resume")
-    return Exit.OK
+    return terminal.done({"stopped": holder.pid}, f"Stopped process {holder.pid}. Continue with: aop resume")

@@ -19,6 +19,7 @@ class Exit(IntEnum):
     WAITING = 5
     TRY_AGAIN = 6
     ESCALATED = 10
+    INTERRUPTED = 130
 
 
 EXIT_OF_MOVE: Mapping[Move, Exit] = {
@@ -29,6 +30,7 @@ EXIT_OF_MOVE: Mapping[Move, Exit] = {
     Move.WAIT: Exit.WAITING,
     Move.RETRY: Exit.TRY_AGAIN,
     Move.ESCALATE: Exit.ESCALATED,
+    Move.CONTINUE: Exit.INTERRUPTED,
 }
 
 

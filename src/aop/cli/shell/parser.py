@@ -7,7 +7,7 @@ import os
 import sys
 from typing import NoReturn
 
-from aop.cli.shell.terminal import Terminal, columns_of
+from aop.cli.shell.terminal import columns_of
 from aop.core.errors import InvalidCliArgs
 
 
@@ -23,11 +23,10 @@ class Parser(argparse.ArgumentParser):
         return super().format_help() + (f"\nexamples:\n{lines}" if lines else "")
 
     def error(self, message: str) -> NoReturn:
-        """Print the error and end the process."""
-        if "--json" not in sys.argv:
-            super().error(message)
-        misused = InvalidCliArgs(f"`{self.prog}` was not understood: {message}.")
-        sys.exit(Terminal(json=True).refused(misused))
+        """Print the error and end the process. Raises: InvalidCliArgs with `--json`."""
+        if "--json" in sys.argv:
+            raise InvalidCliArgs(f"`{self.prog}` was not understood: {message}.")
+        super().error(message)
 
 
 class Help(argparse.HelpFormatter):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from aop.cli.shell.exits import Exit, exit_of
 from aop.core.errors import InvalidCliArgs, Json, Refusal
+from aop.core.version import OUTPUT_SCHEMA
 
 if TYPE_CHECKING:  # `aop --help` needs no kernel
     from aop.kernel.gateway.calls import Envelope
@@ -63,45 +64,41 @@ class Terminal:
         _configured(self._out, encoding="utf-8", errors="strict")
         self._print(text)
 
-    def object(self, value: Json) -> None:
-        """Print the result as one JSON object."""
-        from aop.core.text.json import pretty_json
-
-        self._print_json(pretty_json(value))
-
-    def line(self, value: Json, text: str) -> None:
-        """Print one of several results: a JSON object on its own line, or its text."""
+    def line(self, data: Json, text: str) -> None:
+        """Print one result of a stream: a JSON object on its own line, or its text."""
         if self.json:
             from aop.core.text.json import canonical_json
 
-            self._print_json(canonical_json(value) + b"\n")
+            self._print_json(canonical_json(_shape(Exit.OK, {"data": data}, {})) + b"\n")
         else:
             self.text(text)
 
-    def answer(self, envelope: Envelope, show: Callable[[Any], None]) -> Exit:
+    def answer(self, envelope: Envelope, show: Callable[[Any], None], *, code: Exit = Exit.OK) -> Exit:
         """Print a tool's answer: all of it as JSON, or what `show` prints of its data."""
         if self.json:
-            self.object(envelope.as_json())
-        else:
-            show(envelope.data)
-        return Exit.OK
+            return self._object(code, {"data": envelope.data}, envelope.evidence)
+        show(envelope.data)
+        return code
 
-    def result(self, value: Json, text: str, *, empty: str = "") -> Exit:
-        """Print a result: one JSON object, or its text, or the message `empty` if there is no text."""
+    def result(self, data: Json, text: str, *, empty: str = "", code: Exit = Exit.OK) -> Exit:
+        """Print a result: its data as JSON, or its text, or the message `empty` if there is no text."""
         if self.json:
-            self.object(value)
-        elif text:
+            return self._object(code, {"data": data}, {})
+        if text:
             self.text(text)
         elif empty:
             self.say(empty)
-        return Exit.OK
+        return code
+
+    def done(self, data: Json, message: str, *, code: Exit = Exit.OK) -> Exit:
+        """Print a result that has no text: its data as JSON, or a message for a person."""
+        return self.result(data, "", empty=message, code=code)
 
     def refuse(self, error: Mapping[str, Json], evidence: Mapping[str, Json]) -> Exit:
         """Print a refusal, and return its exit code."""
         code = str(error["code"])
         if self.json:
-            self.object({"ok": False, "error": error, "evidence": evidence})
-            return exit_of(code)
+            return self._object(exit_of(code), {"error": error}, evidence)
         self.say(f"aop: {error['message']} [{code}]")
         details = error["details"]
         actions = details.get("suggested_next_actions", ()) if isinstance(details, Mapping) else ()
@@ -132,6 +129,12 @@ class Terminal:
         except UnicodeDecodeError as error:
             raise InvalidCliArgs("Standard input is not UTF-8.") from error
 
+    def _object(self, code: Exit, content: Mapping[str, Json], evidence: Mapping[str, Json]) -> Exit:
+        from aop.core.text.json import pretty_json
+
+        self._print_json(pretty_json(_shape(code, content, evidence)))
+        return code
+
     def _print_json(self, text: bytes) -> None:
         # JSON is always UTF-8.
         _configured(self._out, encoding="utf-8", errors="strict")
@@ -145,6 +148,11 @@ class Terminal:
             raise
         except OSError as error:
             raise OutputLost(error.strerror) from error
+
+
+def _shape(code: Exit, content: Mapping[str, Json], evidence: Mapping[str, Json]) -> Json:
+    """Return the one shape of all JSON that a command prints; it is `ok` exactly if the exit code is 0."""
+    return {"schema": OUTPUT_SCHEMA, "ok": code is Exit.OK, **content, "evidence": evidence}
 
 
 def columns_of(stream: TextIO | None) -> int:

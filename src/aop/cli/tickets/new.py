@@ -35,7 +35,7 @@ def create_ticket(key: str, file: str | None, environ: Mapping[str, str], termin
     except LocalAnswer as error:
         raise RemoteRejected(f"LOCAL answered {error}.", hint="Choose another key.", key=key) from error
     data = {"key": key, "summary": made["summary"], "status": made["status"]}
-    return terminal.result({"ok": True, "data": data}, f"{key}: {made['summary']} ({made['status']})")
+    return terminal.result(data, f"{key}: {made['summary']} ({made['status']})")
 
 
 def _text_of(file: str) -> str:

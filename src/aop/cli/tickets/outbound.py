@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def _list(terminal: Terminal) -> int:
     found = found_providers(os.environ)
     lines = [f"{provider.provider:<11} {_state_of(provider)}" for provider in found]
-    return terminal.result({"ok": True, "data": {"providers": msgspec.to_builtins(found)}}, "\n".join(lines))
+    return terminal.result({"providers": msgspec.to_builtins(found)}, "\n".join(lines))
 
 
 def _state_of(found: FoundProvider) -> str:
@@ -61,7 +61,7 @@ def _install(names: Sequence[str], terminal: Terminal) -> int:
         terminal.say(f"aop: Installing {server.package} {server.version}; this takes a minute or two.")
         versions[server.package] = install(server, os.environ)
     lines = [f"Installed {name} {version}. Check it with: aop doctor --outbound" for name, version in versions.items()]
-    return terminal.result({"ok": True, "data": {"installed": {**versions}}}, "\n".join(lines))
+    return terminal.result({"installed": {**versions}}, "\n".join(lines))
 
 
 def _server_of(name: str) -> OutboundServer:

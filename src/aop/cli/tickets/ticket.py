@@ -14,7 +14,6 @@ import msgspec
 from aop.adapters.git.repository import open_repository
 from aop.adapters.tickets.ledger import TicketLedger
 from aop.adapters.tickets.run_files import RunFiles
-from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import Terminal
 from aop.cli.tickets.texts import run_text, runs_text
 from aop.core.errors import InvalidCliArgs, Json
@@ -55,14 +54,14 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     ledger = TicketLedger(repository.root / LEDGER)
     if arguments.what == "runs":
         runs = ledger.runs()
-        return terminal.result({"ok": True, "data": {"runs": [*runs]}}, runs_text(runs))
+        return terminal.result({"runs": [*runs]}, runs_text(runs))
     if not arguments.name:
         wanted = "the id of a run" if arguments.what == "show" else "the key of a ticket"
         message = f"`aop ticket {arguments.what}` needs {wanted}."
         raise InvalidCliArgs(message, hint="List the runs with: aop ticket runs")
     if arguments.what == "show":
         found = ledger.run(arguments.name)
-        return terminal.result({"ok": True, "data": found}, run_text(found))
+        return terminal.result(found, run_text(found))
     key = ticket_key(arguments.name)
     if arguments.dry_run:
         return _dry_run(arguments.what, key, settings, terminal)
@@ -95,9 +94,7 @@ def _dry_run(kind: str, key: str, settings: Settings, terminal: Terminal) -> int
         terminal.text("\n".join([f"Nothing was written. A real run would {would}:", *map(_write_line, writes)]))
     if failed:
         return terminal.refuse(ending["error"], {"dry_run": True, "step": ending["step"], "writes": noted})
-    if terminal.json:
-        terminal.object({"ok": True, "data": {"dry_run": True, "outcome": ending["outcome"], "writes": noted}})
-    return Exit.OK
+    return terminal.result({"dry_run": True, "outcome": ending["outcome"], "writes": noted}, "")
 
 
 def _print_ending(run_id: str, ending: Mapping[str, Any], terminal: Terminal) -> int:
@@ -105,7 +102,7 @@ def _print_ending(run_id: str, ending: Mapping[str, Any], terminal: Terminal) ->
         return terminal.refuse(ending["error"], {"run": run_id, "step": ending["step"]})
     request = ending["merge_request"]
     where = f"{request['url']} ({request['state']})" if request else "no merge request"
-    return terminal.result({"ok": True, "data": {"run": run_id, **ending}}, f"{_ending_text(ending)}; {where}")
+    return terminal.result({"run": run_id, **ending}, f"{_ending_text(ending)}; {where}")
 
 
 def _ending_text(ending: Mapping[str, Any]) -> str:

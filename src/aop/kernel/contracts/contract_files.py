@@ -13,7 +13,15 @@ from aop.kernel.config.gates import Gates, Mode
 from aop.kernel.config.policy import Policy
 from aop.kernel.contracts.config_words import KEY_WORDS, SECTION_WORDS
 from aop.kernel.contracts.reference_pages import tools_text
-from aop.kernel.contracts.schemas import DIALECT, Schema, document, error_schema, model_schema, tool_schemas
+from aop.kernel.contracts.schemas import (
+    DIALECT,
+    Schema,
+    document,
+    error_schema,
+    model_schema,
+    output_schema,
+    tool_schemas,
+)
 from aop.kernel.gateway.calls import Tool
 from aop.kernel.record.documents.features import FeatureState, Index
 from aop.kernel.record.documents.gate_runs import GateRun
@@ -48,6 +56,7 @@ def contract_files(tools: Mapping[str, Tool]) -> dict[str, bytes]:
     """Return every file by its path below `agentic/orchestrator`."""
     schemas: dict[str, Schema] = {
         **{f"schemas/{name}.schema.json": schema for name, schema in document_schemas().items()},
+        "schemas/output.schema.json": output_schema(),
         "tools/errors.schema.json": error_schema(),
     }
     for name in sorted(tools):

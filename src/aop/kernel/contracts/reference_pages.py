@@ -88,6 +88,7 @@ _MOVES: Mapping[Move, str] = {
     Move.WAIT: "Another feature or process holds what is needed, and will release it.",
     Move.RETRY: "Send the same again.",
     Move.ESCALATE: "The work was handed to a person.",
+    Move.CONTINUE: "The caller stopped the command, and can continue.",
 }
 
 

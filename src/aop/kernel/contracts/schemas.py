@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from aop.core.errors import Fault, all_refusals
 from aop.core.ids import OPERATION_ID_PATTERN
+from aop.core.version import OUTPUT_SCHEMA
 from aop.kernel.contracts.property_words import EVIDENCE_WORDS, WORDS
 from aop.kernel.gateway.calls import Tool
 
@@ -66,7 +67,43 @@ def tool_schemas(tool: Tool) -> tuple[Schema, Schema]:
 
 def error_schema() -> Schema:
     """Return the schema of the envelope that answers a refused call, for every tool."""
-    error = {
+    refused = {
+        "type": "object",
+        "properties": {
+            "ok": {"type": "boolean", "const": False, "description": "False: the call was refused."},
+            "error": _error(),
+            "evidence": _evidence(),
+        },
+        "required": ["ok", "error"],
+        "additionalProperties": False,
+    }
+    return document("errors", "How every tool says no.", refused)
+
+
+def output_schema() -> Schema:
+    """Return the schema of the JSON that every command prints."""
+    printed = {
+        "type": "object",
+        "properties": {
+            "schema": {"type": "string", "const": OUTPUT_SCHEMA, "description": "The version of this shape."},
+            "ok": {"type": "boolean", "description": "Whether the exit code is 0; on a line of a stream, true."},
+            "data": {
+                "type": ["object", "array"],
+                "not": {"required": ["ok", "data"]},
+                "description": "The result of the command, also of one that ends with another exit code.",
+            },
+            "error": _error(),
+            "evidence": {**_evidence(), "description": "Pointers to the proof; empty where there are none."},
+        },
+        "required": ["schema", "ok", "evidence"],
+        "oneOf": [{"required": ["data"]}, {"required": ["error"], "properties": {"ok": {"const": False}}}],
+        "additionalProperties": False,
+    }
+    return document("output", "What every command prints with `--json`: one object, or one on each line.", printed)
+
+
+def _error() -> Schema:
+    return {
         "type": "object",
         "description": "What was refused, why, and what to do next.",
         "properties": {
@@ -86,17 +123,6 @@ def error_schema() -> Schema:
         "required": ["code", "message", "details"],
         "additionalProperties": False,
     }
-    refused = {
-        "type": "object",
-        "properties": {
-            "ok": {"type": "boolean", "const": False, "description": "False: the call was refused."},
-            "error": error,
-            "evidence": _evidence(),
-        },
-        "required": ["ok", "error"],
-        "additionalProperties": False,
-    }
-    return document("errors", "How every tool says no.", refused)
 
 
 def _evidence() -> Schema:

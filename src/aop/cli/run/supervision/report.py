@@ -98,12 +98,11 @@ def exit_code(facts: RunFacts) -> Exit:
     return Exit.OK if facts.changed else Exit.NOT_PROVEN
 
 
-def print_facts(facts: RunFacts, terminal: Terminal) -> None:
-    """Print the result of a run."""
+def print_facts(facts: RunFacts, terminal: Terminal) -> Exit:
+    """Print the result of a run, and return its exit code."""
     code = exit_code(facts)
     if terminal.json:
-        terminal.object(_as_json(facts, code))
-        return
+        return terminal.result(_as_json(facts, code), "", code=code)
     for row in facts.features:
         why = row["error"]["message"] if row["error"] else row["status_reason"]
         why = "Paused. Continue with: aop resume" if row["does"] == "rests" else why
@@ -118,11 +117,11 @@ def print_facts(facts: RunFacts, terminal: Terminal) -> None:
         terminal.say(f"{step.feature_id} is ready for review{unblocks}: {', '.join(step.commands)}")
     if code is Exit.NOT_PROVEN:
         terminal.say("Nothing changed: every feature was already done.")
+    return code
 
 
 def _as_json(facts: RunFacts, code: Exit) -> dict[str, Json]:
     return {
-        "ok": code is Exit.OK,
         "exit": int(code),
         "changed": facts.changed,
         "seconds": facts.seconds,

@@ -11,22 +11,19 @@ from aop.adapters.machine.background import run_in_background
 from aop.adapters.machine.supervisor_lease import SupervisorLease
 from aop.adapters.processes.orphans import end_children
 from aop.cli.run.supervision.arguments import preference_of
-from aop.cli.run.supervision.report import FeatureCounts, exit_code, print_facts, read_facts
+from aop.cli.run.supervision.report import FeatureCounts, print_facts, read_facts
 from aop.cli.run.supervision.signals import Stopping, stop_on_signals
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.mcp_server import serve_mcp
 from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
-from aop.core.errors import InvalidCliArgs
+from aop.core.errors import Interrupted, InvalidCliArgs, SupervisorReplaced
 from aop.core.ids import FeatureId
 from aop.core.text.counts import count
 from aop.wiring.build import SPAN_ENDPOINTS, App
 from aop.wiring.spec_intake import Intake
 from aop.wiring.supervision import RunCallbacks, RunPlan, plan_run, providers_of_newest_run, supervise
 from aop.wiring.supervisor_lease import take_lease
-
-STOPPED = "aop: stopped. Continue with: aop resume"
-REPLACED = "aop: another supervisor has taken over the work; this one ends."
 
 
 def plan_of(app: App, arguments: argparse.Namespace, intake: Intake | None = None) -> RunPlan:
@@ -94,21 +91,20 @@ def _supervise(
         )
         end = supervise(app, plan, lease, callbacks, until=until)
     facts = read_facts(app, end.board, changed=end.changed, seconds=time.monotonic() - began)
-    print_facts(facts, terminal)
-    return exit_code(facts)
+    return print_facts(facts, terminal)
 
 
 def _leave(stopping: Stopping, terminal: Terminal) -> NoReturn:
-    terminal.say(STOPPED if stopping.asked() else REPLACED)
+    if stopping.asked():
+        terminal.refused(Interrupted("Stopped.", hint="Continue with: aop resume"))
+    else:
+        terminal.refused(SupervisorReplaced("Another supervisor has taken over the work; this one ends."))
     end_children()
     stopping.leave(otherwise=Exit.WAITING)
 
 
 def _report_start(plan: RunPlan, pid: int, terminal: Terminal) -> int:
     features = [feature.feature_id for feature in plan.features]
-    if terminal.json:
-        terminal.object({"ok": True, "pid": pid, "features": list(features)})
-    else:
-        what = f"Started {count(len(features), 'feature')}" if features else "Resumed unfinished features"
-        terminal.say(f"{what} in the background (process {pid}). Look with: aop status, aop inbox")
-    return Exit.OK
+    what = f"Started {count(len(features), 'feature')}" if features else "Resumed unfinished features"
+    message = f"{what} in the background (process {pid}). Look with: aop status, aop inbox"
+    return terminal.done({"pid": pid, "features": list(features)}, message)
