@@ -19,8 +19,7 @@ def go_to_tree(
     with open_app(arguments) as app:
         listed = call_tool(app, "feature.trees", {"feature_id": arguments.feature})
         if terminal.json and not arguments.yes:
-            terminal.answer(listed, lambda _data: None)
-            return Exit.NOT_PROVEN
+            return terminal.answer(listed, lambda _data: None, code=Exit.NOT_PROVEN)
         _show(listed.data["trees"], terminal)
         step = listed.data["previous" if way == "undo" else "next"]
         goal = to or (step or "")[:12]
