@@ -46,6 +46,11 @@ def merge(world: World, feature: str = "one") -> Any:
     return world.call("feature.ready_to_merge", feature_id=feature, user_approval_token=world.approval(feature))
 
 
+def conflict_of(world: World) -> Any:
+    """Merge a feature that conflicts: that is found before an approval is looked at, and none can be given."""
+    return world.call("feature.ready_to_merge", feature_id="one").error
+
+
 # --- conflicts are data --------------------------------------------------------------------------
 
 DELETION = "--- a/src/a.txt\n+++ /dev/null\n@@ -1,3 +0,0 @@\n-one\n-two\n-three\n"
@@ -107,7 +112,7 @@ def test_a_conflict_says_what_both_sides_made_of_the_same_lines(
         world.ready(diff=diff, files=planned)
         commit(world, a=ours)
         before = world.fingerprint()["refs"]
-        error = merge(world).error
+        error = conflict_of(world)
         assert world.fingerprint()["refs"] == before
     finally:
         world.close()
@@ -121,7 +126,7 @@ def test_a_file_that_both_sides_add_conflicts_as_a_whole(tmp_path: Path, row: st
     try:
         world.ready(diff=patch_of("src/new.txt", "mine"), files=files(create=("src/new.txt",)))
         commit(world, new="yours\n")
-        details = merge(world).error["details"]
+        details = conflict_of(world)["details"]
     finally:
         world.close()
     assert details["conflicts"] == [
@@ -165,7 +170,7 @@ def test_of_many_conflicts_in_a_file_the_first_are_told(tmp_path: Path) -> None:
         diff = patch_of("src/long.txt", *mine, old=tuple(lines))
         world.ready(diff=diff, files=files(modify=("src/long.txt",)))
         commit(world, long=old.replace("same", "yours"))
-        (told,) = merge(world).error["details"]["conflicts"]
+        (told,) = conflict_of(world)["details"]["conflicts"]
     finally:
         world.close()
     assert (len(told["hunks"]), told["left_out_hunks"]) == (MOST_HUNKS, 5)
@@ -244,8 +249,7 @@ def test_an_orphan_base_branch_shares_no_past_with_the_feature(ready: World, row
     git(ready.root, "checkout", "-q", "--orphan", "new")
     git(ready.root, "commit", "-qm", "Another past")
     git(ready.root, "checkout", "-q", "-B", "main", "new")
-    token = ready.approval()
-    error = ready.refusal("feature.ready_to_merge", feature_id="one", user_approval_token=token)
+    error = conflict_of(ready)
     assert (error["code"], error["details"]["paths"]) == ("merge_conflict", [])
 
 

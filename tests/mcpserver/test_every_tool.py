@@ -169,6 +169,7 @@ PERSONS = {
     "leftovers.note",
     "notices.note",
     "repo.commit",
+    "repo.follow_base",
     "repo.merge",
     "repo.rebase_onto_main",
     "run.add",

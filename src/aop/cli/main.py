@@ -47,6 +47,7 @@ GROUPS = {
     ("change", "change a feature"): {
         "undo": "go back one step of a feature, after listing its trees",
         "redo": "go forward again by one step that was undone",
+        "rebase": "move a feature onto the base branch as it is now",
         "delete": "remove a feature, after listing what is removed",
     },
     ("tickets", "tickets"): {

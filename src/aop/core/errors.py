@@ -526,7 +526,7 @@ class MergeConflict(Refusal):
     """The feature and the base branch changed the same lines."""
 
     code = "merge_conflict"
-    hint = "Change the feature where `conflicts` says, so that it fits the base branch, and run the gates again."
+    hint = "`repo.follow_base` moves it to the new base and hands the conflict to a builder; `run.resume` continues."
 
 
 class BaseMoved(Refusal):

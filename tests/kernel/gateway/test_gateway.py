@@ -103,6 +103,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "repo.diff": EVERYBODY,
     "repo.diff_bundle": EVERYBODY,
     "repo.ensure_worktree": {ORCHESTRATOR},
+    "repo.follow_base": set(),
     "repo.merge": set(),
     "repo.read_file": EVERYBODY,
     "repo.rebase_onto_main": set(),

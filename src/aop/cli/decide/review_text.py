@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from aop.cli.shell.conflict_text import conflict_lines
 from aop.core.text.counts import count
 from aop.core.text.visible import pieces, visible, visible_name
 from aop.kernel.features.opened_paths import YES
@@ -66,6 +67,7 @@ def _head(summary: FeatureSummary, paint: Paint) -> Iterator[str]:
         yield f"Blocking  {paint('green', 'nothing')} (the merge runs the gates again)"
     for number, missing in enumerate(summary.missing):
         yield f"{'' if number else 'Blocking':<10}{paint('yellow', _one_line(missing.message))}"
+        yield from conflict_lines(missing.conflicts)
 
 
 def _style_of(summary: FeatureSummary) -> str:

@@ -25,6 +25,8 @@ COMMANDS: Mapping[str, str] = {
     "inbox.answer": "aop answer ID TEXT",
     "inbox.list": "aop inbox",
     "repo.diff": "aop review FEATURE",
+    "repo.follow_base": "aop rebase FEATURE --resolve",
+    "repo.rebase_onto_main": "aop rebase FEATURE",
     "report.dashboard": "aop status",
     "run.add": "aop add",
     "run.pause": "aop pause",
@@ -35,11 +37,12 @@ COMMANDS: Mapping[str, str] = {
 _NAME = re.compile(r"`([a-z_]+\.[a-z_]+)`")
 
 
-def with_commands(hint: str) -> str:
-    """Return a hint with a command in place of each tool."""
+def with_commands(hint: str, feature: object = None) -> str:
+    """Return a hint with a command in place of each tool, for a feature if there is one."""
 
     def command(name: re.Match[str]) -> str:
         tool = name[1]
         return f"`{COMMANDS.get(tool, f'aop call {tool}')}`" if tool in CATALOGUE else name[0]
 
-    return _NAME.sub(command, hint)
+    commands = _NAME.sub(command, hint)
+    return commands.replace("FEATURE", feature) if isinstance(feature, str) else commands

@@ -28,6 +28,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "approve": ("aop approve greeting",),
     "merge": ('aop merge greeting --token TOKEN --message "Greet by name"',),
     "redo": ("aop redo greeting",),
+    "rebase": ("aop rebase greeting", "aop rebase greeting --resolve"),
     "undo": ("aop undo greeting", "aop undo greeting --to 2"),
     "delete": ("aop delete greeting", "aop delete greeting --worktree --branch"),
     "ticket": ("aop ticket scaffold SHOP-1 --dry-run", "aop ticket review SHOP-1", "aop ticket runs"),

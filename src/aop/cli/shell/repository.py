@@ -7,8 +7,11 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from aop.cli.shell.terminal import CallRefused
 from aop.core.errors import Json
+from aop.core.roles import Role
 from aop.kernel.gateway.calls import Envelope
 from aop.wiring.build import App, Settings, build
 
@@ -18,9 +21,16 @@ def open_app(arguments: argparse.Namespace, *, to_read: bool = False) -> App:
     return build(Path(arguments.repo), Settings.from_env(os.environ), to_read=to_read)
 
 
-def call_tool(app: App, tool: str, arguments: Json, *, report: Callable[[str], None] = lambda _line: None) -> Envelope:
+def call_tool(
+    app: App,
+    tool: str,
+    arguments: Json,
+    *,
+    role: Role = Role.ORCHESTRATOR,
+    report: Callable[[str], None] = lambda _line: None,
+) -> Envelope:
     """Call a tool as the person at the terminal. Raises: CallRefused."""
-    answer = app.gateway.call(app.person, tool, arguments, report=report)
+    answer = app.gateway.call(replace(app.person, role=role), tool, arguments, report=report)
     if answer.error is not None:
         raise CallRefused(answer.error, answer.evidence)
     return answer

@@ -101,11 +101,17 @@ class Terminal:
             return self._object(exit_of(code), {"error": error}, evidence)
         self.say(f"aop: {error['message']} [{code}]")
         details = error["details"]
+        feature = details.get("feature_id") if isinstance(details, Mapping) else None
         actions = details.get("suggested_next_actions", ()) if isinstance(details, Mapping) else ()
         from aop.cli.shell.commands import with_commands
 
+        conflicts: Any = details.get("conflicts") if code == "merge_conflict" and isinstance(details, Mapping) else None
+        if conflicts:
+            from aop.cli.shell.conflict_text import conflict_lines
+
+            self.say("\n".join(conflict_lines(conflicts)))
         for action in actions if isinstance(actions, (list, tuple)) else ():
-            self.say(f"  {with_commands(str(action))}")
+            self.say(f"  {with_commands(str(action), feature)}")
         if evidence.get("log_path"):
             self.say(f"  Log: {evidence['log_path']}")
         return exit_of(code)

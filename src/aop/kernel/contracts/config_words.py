@@ -7,7 +7,7 @@ from collections.abc import Mapping
 KEY_WORDS: Mapping[str, str] = {
     "version": "The version of the format: 1.",
     "commit_policy.allow_commit": (
-        "Whether the low-level tools `repo.commit` and `repo.rebase_onto_main` may move a feature's branch. "
+        "Whether the low-level tool `repo.commit` may commit on a feature's branch. "
         "A feature's own landing is ruled by `merge_policy`."
     ),
     "commit_policy.allow_merge": "Whether the low-level tool `repo.merge` may merge.",

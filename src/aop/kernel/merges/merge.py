@@ -238,6 +238,7 @@ def merge_conflict(
     """Return the refusal of a merge with conflicts, with the conflicts as data."""
     return MergeConflict(
         f"`{state.feature_id}` conflicts with the base branch in {count(len(merged.paths), 'file')}.",
+        feature_id=state.feature_id,
         paths=list(merged.paths),
         conflicts=conflict_facts(objects, merged, ours=base, theirs=feature_commit),
     )

@@ -70,6 +70,8 @@ def front_matter(state: FeatureState) -> dict[str, Json]:
     plain: dict[str, Json] = msgspec.to_builtins(state)
     if not state.waits_for:
         del plain["waits_for"]
+    if state.set_aside is None:
+        del plain["set_aside"]
     return plain
 
 

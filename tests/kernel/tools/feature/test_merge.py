@@ -21,6 +21,7 @@ from aop.kernel.merges.approval_tokens import PREFIX, token_for
 from aop.kernel.merges.merge import commit_message
 from aop.kernel.record.documents.approvals import Approval
 from aop.kernel.record.documents.features import HeldLocks, Status
+from aop.kernel.record.documents.runs import WorkRequest
 from tests.clocks import clocked
 from tests.kernel.tools.conftest import MakeWorld
 from tests.kernel.tools.worlds import GATES, POLICY, events, force, gates_of, patch_of, plain, state_of, step, yaml
@@ -501,16 +502,32 @@ def test_an_approval_is_void_after_the_policy_changed(readied: World) -> None:
 
 
 @pytest.mark.hostile("M03")
-def test_a_conflict_names_its_files_and_leaves_nothing_behind(readied: World) -> None:
+@pytest.mark.parametrize("tool", ["feature.approve", "feature.ready_to_merge"])
+def test_a_conflict_names_its_files_and_sends_the_feature_back(readied: World, tool: str) -> None:
     commit(readied, "src/a.txt", "one\nzwei\nthree\n")
-    error = refused(readied, user_approval_token=readied.approval())
+    before, refs = state_of(readied), git(readied.root, "for-each-ref")
+    more = {"tree": before.tree, "base": head(readied)} if tool == "feature.approve" else {}
+    error = readied.call(tool, feature_id="one", **more).error or {}
     assert (error["code"], error["details"]["paths"]) == ("merge_conflict", ["src/a.txt"])
+    assert error["details"]["suggested_next_actions"] == [
+        "`repo.follow_base` moves it to the new base and hands the conflict to a builder; `run.resume` continues."
+    ]
+    after = state_of(readied)
+    assert (after.status, after.status_reason) == (
+        "building",
+        "`one` conflicts with the base branch in 1 file. (`src/a.txt`)",
+    )
+    assert (after.tree, after.base_commit, git(readied.root, "for-each-ref")) == (before.tree, before.base_commit, refs)
+    with readied.app.record.read() as view:
+        request = view.get(WorkRequest, "one")
+    assert request is not None
+    assert request.again
 
 
 def test_a_base_branch_of_another_history_is_a_conflict_without_files(readied: World) -> None:
     unrelated = git(readied.root, "commit-tree", "main^{tree}", "-m", "A past of its own").strip()
     git(readied.root, "update-ref", "refs/heads/main", unrelated)
-    error = refused(readied, user_approval_token=readied.approval())
+    error = merge(readied).error or {}
     assert (error["code"], error["details"]["paths"], error["details"]["conflicts"]) == ("merge_conflict", [], [])
     assert "no commit in common" in error["message"]
 

@@ -55,11 +55,10 @@ def on_main(world: World, path: str, text: str) -> str:
     ("tool", "code"),
     [
         ("repo.commit", "commit_disabled"),
-        ("repo.rebase_onto_main", "commit_disabled"),
         ("repo.merge", "merge_disabled"),
     ],
 )
-def test_they_are_off_unless_the_policy_allows_them(readied: World, tool: str, code: str) -> None:
+def test_commits_and_merges_are_off_unless_the_policy_allows_them(readied: World, tool: str, code: str) -> None:
     assert refused(readied, tool)["code"] == code
 
 
@@ -175,6 +174,11 @@ def test_a_feature_moves_to_the_present_base_and_must_be_proven_again(opened: Wo
     error = opened.refusal("feature.ready_to_merge", feature_id="one", user_approval_token=token)
     assert error["code"] == "approval_invalid"
     assert opened.ok("feature.ready_to_merge", feature_id="one", user_approval_token=opened.approval())
+
+
+def test_a_move_needs_no_permission_to_commit(readied: World) -> None:
+    base = on_main(readied, "README.md", "Meanwhile.\n")
+    assert (ask(readied, "repo.rebase_onto_main")["moved"], rev(readied, "one")) == (True, base)
 
 
 def test_a_feature_on_the_present_base_stays_as_it_is(opened: World) -> None:

@@ -34,7 +34,6 @@ class Merges:
             if "unrelated histories" in ran.err:
                 raise MergeConflict(
                     f"`{ours[:12]}` and `{theirs[:12]}` have no commit in common.",
-                    hint="Start the feature again from the current base branch.",
                     paths=[],
                     conflicts=[],
                 )

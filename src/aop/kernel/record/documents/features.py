@@ -73,6 +73,17 @@ class FeatureEvidence(Struct, frozen=True, kw_only=True):
     merge: MergeEvidence | None = None
 
 
+class SetAside(Struct, frozen=True, kw_only=True):
+    """The whole work of a feature that conflicts with the base branch; a builder does the missing part again."""
+
+    tree: TreeId
+    """The feature's tree before; it stays reachable below `refs/aop/undone/`."""
+    base_commit: CommitId
+    """The commit that this tree was made on."""
+    paths: tuple[str, ...] = ()
+    """The files in conflict; empty if the two have no common commit, or conflict in names alone."""
+
+
 class FeatureState(Document, frozen=True, kw_only=True):
     """One feature; `state.md` is written from it."""
 
@@ -103,6 +114,8 @@ class FeatureState(Document, frozen=True, kw_only=True):
     """The commit that AOP made on its branch before a merge; null if it made none."""
     waits_for: tuple[FeatureId, ...] = ()
     """The shared prerequisites that must be merged before it begins anew; it is blocked until then."""
+    set_aside: SetAside | None = None
+    """Its work before a conflict with the base branch, until a patch resolves it."""
 
 
 class Index(Document, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from aop.core.errors import InvalidStatusTransition
 from aop.core.structs import copy_fields
-from aop.kernel.features.lifecycle import NOT_RUN, change_status
+from aop.kernel.features.lifecycle import LIVING, NOT_RUN, change_status, require_status
 from aop.kernel.features.worktree_hold import held_feature, unchanged_feature
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import SYSTEM
@@ -32,19 +32,25 @@ class BeginAnewResult(Struct, frozen=True, kw_only=True):
     """False when it waited for nothing, and nothing changed."""
 
 
-def begin_anew(call: Call, arguments: ChangeArguments) -> Outcome:
+class BeginAnewArguments(ChangeArguments, frozen=True, kw_only=True):
+    discard: bool = False
+    """Whether a feature that waits for nothing starts over too, because a person said so."""
+
+
+def begin_anew(call: Call, arguments: BeginAnewArguments) -> Outcome:
     """Restart a feature on the current base branch, without a plan; its tree before stays under a ref."""
     kernel = call.kernel
     with held_feature(kernel, arguments, with_base=True) as state:
-        if not state.waits_for:
+        if not state.waits_for and not arguments.discard:
             return call.commit(lambda tx: copy_fields(BeginAnewResult, the_feature(tx, arguments), begun=False))
+        require_status(state, *LIVING, to="start over")
         with kernel.record.read() as view:
             _refuse_too_early(view, state)
         head, base = own_head(kernel, state), base_head(kernel, kernel.config())
         after = msgspec.structs.replace(
             state,
             status=Status.PLANNING,
-            status_reason="Its prerequisites are merged: it starts again on the new base.",
+            status_reason=_reason(state),
             blocked_from=None,
             waits_for=(),
             base_commit=base,
@@ -54,6 +60,7 @@ def begin_anew(call: Call, arguments: ChangeArguments) -> Outcome:
             collisions=Collisions(),
             evidence=FeatureEvidence(),
             branch_commit=None,
+            set_aside=None,
         )
         if state.tree != kernel.git.objects.tree_of(state.base_commit):
             kernel.git.branches.keep(state.feature_id, state.tree, aside=True)
@@ -63,6 +70,11 @@ def begin_anew(call: Call, arguments: ChangeArguments) -> Outcome:
             return copy_fields(BeginAnewResult, _restart(tx, call, state, after), begun=True)
 
         return commit_with_move(call, BranchMove(branch=state.branch, old=head, new=base), decide)
+
+
+def _reason(state: FeatureState) -> str:
+    why = "Its prerequisites are merged" if state.waits_for else "A person said so"
+    return f"{why}: it starts again on the new base."
 
 
 def _refuse_too_early(view: Snapshot, state: FeatureState) -> None:
@@ -92,7 +104,7 @@ TOOLS = (
     Tool(
         name="feature.begin_anew",
         summary="Restart a feature on the base branch once the prerequisites that it waits for are merged.",
-        arguments=ChangeArguments,
+        arguments=BeginAnewArguments,
         output=BeginAnewResult,
         roles=SYSTEM,
         run=begin_anew,

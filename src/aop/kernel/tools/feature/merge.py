@@ -32,6 +32,7 @@ from aop.kernel.gateway.role_sets import COORDINATORS, SYSTEM
 from aop.kernel.locks.grants import renew
 from aop.kernel.locks.leases import read_clock
 from aop.kernel.merges.approval_tokens import token_for
+from aop.kernel.merges.base_moves import conflict_before_merge, send_back
 from aop.kernel.merges.merge import (
     MergeReadiness,
     PreparedMerge,
@@ -74,6 +75,9 @@ def approve(call: Call, arguments: ApproveArguments, tx: Transaction) -> Outcome
     """Record a person's approval of a proven tree."""
     kernel, config = call.kernel, call.kernel.config()
     state = the_feature(tx, arguments)
+    conflict = conflict_before_merge(kernel, state)
+    if conflict is not None:
+        return send_back(tx, call, state, conflict)
     runs, base = check_approvable(kernel, tx, state)
     if (arguments.tree, arguments.base) != (state.tree, base):
         raise ApprovalInvalid(
@@ -139,6 +143,9 @@ def ready_to_merge(call: Call, arguments: MergeArguments) -> Outcome:
     """Merge the approved tree into the base branch, after proving the merged tree."""
     kernel = call.kernel
     with held_feature(kernel, arguments, with_base=True) as state:
+        conflict = conflict_before_merge(kernel, state)
+        if conflict is not None:
+            return call.commit(lambda tx: send_back(tx, call, the_feature(tx, arguments), conflict))
         with kernel.record.read() as view:
             ready = check_ready(kernel, view, state, arguments.user_approval_token, arguments.merge_strategy)
         prepared = prepare_merge(call, ready, arguments.merge_strategy, arguments.commit_message)

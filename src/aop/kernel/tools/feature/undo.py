@@ -208,7 +208,7 @@ def _judge_tree(call: Call, accepted: AcceptedPlan | None, base: TreeId, target:
 def _with_other_tree(state: FeatureState, tree: TreeId) -> FeatureState:
     """Return the feature with another of its trees, in the status from which it is built again."""
     reason = f"A person went to tree `{tree[:12]}`."
-    state = msgspec.structs.replace(state, tree=tree, gates=reset_verdicts(state.gates))
+    state = msgspec.structs.replace(state, tree=tree, gates=reset_verdicts(state.gates), set_aside=None)
     if state.status is Status.BLOCKED:
         was_further = state.blocked_from in (Status.QA, Status.READY_TO_MERGE)
         return msgspec.structs.replace(state, blocked_from=Status.BUILDING if was_further else state.blocked_from)

@@ -61,7 +61,9 @@ def apply_patch(call: Call, arguments: ApplyPatchArguments) -> Outcome:
             state = the_feature(tx, arguments)
             _refuse_changed_target(tx, target, state)
             fenced = with_fences(state, check_unbroken(tx, state, needed, read_clock(kernel.clock)))
-            after = msgspec.structs.replace(fenced, tree=proposal.tree, gates=reset_verdicts(state.gates))
+            after = msgspec.structs.replace(
+                fenced, tree=proposal.tree, gates=reset_verdicts(state.gates), set_aside=None
+            )
             stored = store_feature(tx, state, after, now=kernel.now())
             renew_index(tx, stored, whole_diff, target.accepted.plan if target.accepted else None, config)
             tx.mark_unshown("worktree", stored.feature_id)

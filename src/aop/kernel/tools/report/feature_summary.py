@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 from msgspec import Struct
 
-from aop.core.errors import FileNotFound, Refusal, UserApprovalRequired
+from aop.core.errors import FileNotFound, MergeConflict, Refusal, UserApprovalRequired
 from aop.core.ids import CommitId
+from aop.core.redaction.redactor import mask_json
 from aop.core.structs import copy_fields
 from aop.kernel.config.in_force import Config
 from aop.kernel.features.lifecycle import require_status
@@ -18,6 +20,7 @@ from aop.kernel.features.trees import ChangedFile, changed_files
 from aop.kernel.gates.summaries import RunSummary, latest_runs
 from aop.kernel.gateway.calls import Call, FeatureArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import READERS
+from aop.kernel.merges.base_moves import conflict_now
 from aop.kernel.merges.merge import base_head, check_locks, proven_runs, refuse_empty, void_reasons
 from aop.kernel.plans.obligations.accounting import ReportedTests
 from aop.kernel.plans.obligations.review import ObligationReview, reported_tests, review_obligations
@@ -68,6 +71,8 @@ class MissingForMerge(Struct, frozen=True, kw_only=True):
 
     code: str
     message: str
+    conflicts: tuple[Mapping[str, Any], ...] = ()
+    """Of a conflict with the base branch: each file, what happened to it, and the lines of both sides."""
 
 
 class FeatureSummary(Struct, frozen=True, kw_only=True):
@@ -84,7 +89,7 @@ class FeatureSummary(Struct, frozen=True, kw_only=True):
     """The cost of the turns on the feature, all roles together."""
     spent_by_role: Mapping[str, Spending]
     missing: tuple[MissingForMerge, ...]
-    """Conditions that a merge still lacks; conflicts and the gates of the merged tree show only in the merge itself."""
+    """Conditions that a merge still lacks; the gates of the merged tree show only in the merge itself."""
     obligations: ObligationReview | None
     """The obligations of the spec, with the state of each; null if there never was a spec."""
     path_answers: tuple[PathAnswer, ...]
@@ -175,10 +180,23 @@ def _missing_for_merge(
         partial(check_locks, kernel, view, state),
         partial(proven_runs, view, state, config),
         partial(base_head, kernel, config),
+        partial(_refuse_conflict, kernel, state),
         partial(_check_approved, state, config, approvals),
     ]
     refusals = [refusal for refusal in map(_refusal_of, checks) if refusal is not None]
-    return tuple(MissingForMerge(code=refusal.code, message=refusal.message) for refusal in refusals)
+    return tuple(_missing(kernel, refusal) for refusal in refusals)
+
+
+def _missing(kernel: Kernel, refusal: Refusal) -> MissingForMerge:
+    conflicts = refusal.facts.get("conflicts", []) if isinstance(refusal, MergeConflict) else []
+    found: Any = mask_json(conflicts, kernel.redact.mask_secrets)
+    return MissingForMerge(code=refusal.code, message=refusal.message, conflicts=tuple(found))
+
+
+def _refuse_conflict(kernel: Kernel, state: FeatureState) -> None:
+    conflict = conflict_now(kernel, state)
+    if conflict is not None:
+        raise conflict
 
 
 def _refusal_of(check: Callable[[], object]) -> Refusal | None:

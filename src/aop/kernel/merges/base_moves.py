@@ -1,0 +1,137 @@
+"""Base moves: a feature on the base branch as it is now, whole or in conflict."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+from msgspec import Struct
+
+from aop.core.errors import MergeConflict
+from aop.core.ids import CommitId, TreeId
+from aop.kernel.features.lifecycle import change_status
+from aop.kernel.features.work_requests import request_work
+from aop.kernel.gates.steps import reset_verdicts
+from aop.kernel.gateway.calls import Call, Kernel
+from aop.kernel.merges import merge
+from aop.kernel.merges.conflicts import KINDS
+from aop.kernel.merges.touched_paths import touched_paths_between
+from aop.kernel.ports.git import ConflictedPaths, FileContent, FileMode, GitObjects
+from aop.kernel.record.documents.features import FeatureState, SetAside, Status
+from aop.kernel.record.port import Transaction
+
+_PLAIN = (FileMode.FILE, FileMode.EXECUTABLE, FileMode.SYMLINK)
+
+
+class BaseMove(Struct, frozen=True, kw_only=True):
+    """A feature as it would be on another commit of the base branch."""
+
+    after: FeatureState
+    conflict: MergeConflict | None
+    """None if everything merged cleanly."""
+
+
+def write_commit(kernel: Kernel, state: FeatureState, message: str = "") -> CommitId:
+    """Write the feature's tree as a commit on its base, at the time of its last change."""
+    when = datetime.fromisoformat(state.last_updated)
+    text = merge.commit_message(message, state, None)
+    return kernel.git.objects.commit(state.tree, [state.base_commit], text, when=when)
+
+
+def whole_work(state: FeatureState) -> FeatureState:
+    """Return a feature as it was before a conflict set a part of its work aside."""
+    aside = state.set_aside
+    if aside is None:
+        return state
+    return msgspec.structs.replace(state, base_commit=aside.base_commit, tree=aside.tree, set_aside=None)
+
+
+def conflict_with(kernel: Kernel, state: FeatureState, base: CommitId) -> MergeConflict | None:
+    """Return the conflict of a feature with a commit of the base branch; git is asked only if both can meet."""
+    objects = kernel.git.objects
+    if base == state.base_commit or state.tree == objects.tree_of(state.base_commit):
+        return None
+    if objects.is_ancestor(state.base_commit, base):
+        old = objects.tree_of(state.base_commit)
+        own = touched_paths_between(objects, old, state.tree)
+        if not own.meets(touched_paths_between(objects, old, objects.tree_of(base))):
+            return None
+    return move_onto(kernel, state, base).conflict
+
+
+def conflict_now(kernel: Kernel, state: FeatureState) -> MergeConflict | None:
+    """Return the conflict of a feature's whole work with the base branch as it is now. Raises: BaseBranchUnusable."""
+    return conflict_with(kernel, whole_work(state), merge.base_head(kernel, kernel.config()))
+
+
+def conflict_before_merge(kernel: Kernel, state: FeatureState) -> MergeConflict | None:
+    """Return the conflict of a ready feature with the base branch as it is now. Raises: BaseBranchUnusable."""
+    return conflict_now(kernel, state) if state.status is Status.READY_TO_MERGE else None
+
+
+def move_onto(kernel: Kernel, state: FeatureState, base: CommitId) -> BaseMove:
+    """Return the feature on another base; of files in conflict it has the base's version. Raises: ProtectedPath."""
+    git, ours = kernel.git, write_commit(kernel, state)
+    conflict = None
+    try:
+        merged = git.merges.merge(base, ours)
+    except MergeConflict as unrelated:
+        unrelated.facts["feature_id"] = state.feature_id
+        conflict, tree = unrelated, git.objects.tree_of(base)
+    else:
+        tree = merged.tree
+        if isinstance(merged, ConflictedPaths):
+            conflict = merge.merge_conflict(git.objects, merged, state, base=base, feature_commit=ours)
+            tree = _without_conflicts(git.objects, merged, git.objects.tree_of(base))
+    merge.refuse_submodules(git.objects, base, tree)
+    gates = reset_verdicts(state.gates)
+    after = msgspec.structs.replace(state, base_commit=base, tree=tree, gates=gates, branch_commit=None)
+    return BaseMove(after=after, conflict=conflict)
+
+
+def _without_conflicts(objects: GitObjects, merged: ConflictedPaths, base: TreeId) -> TreeId:
+    """Return the merged tree with the base's version of each file in conflict; the base's tree where names moved."""
+    files: dict[str, FileContent | None] = {}
+    for path, stages in merged.stages.items():
+        entry, left = objects.entry(base, path), objects.entry(merged.tree, path)
+        is_plain = all(each is None or each.mode in _PLAIN for each in (entry, left))
+        # Git invents names (`a~main`) where a file meets a folder, and follows files that were renamed.
+        if not is_plain or stages not in KINDS or (entry is None) is (2 in stages):
+            return base
+        files[path] = None if entry is None else (entry.mode, objects.blob(entry.oid))
+    return objects.tree_with(merged.tree, files) if files else base
+
+
+def set_back(state: FeatureState, move: BaseMove, why: str) -> FeatureState:
+    """Return a feature that conflicts with its new base, with its whole work noted, in the status of a builder's."""
+    aside = SetAside(tree=state.tree, base_commit=state.base_commit, paths=conflict_paths(move.conflict))
+    after = msgspec.structs.replace(move.after, set_aside=aside)
+    if state.status is Status.BLOCKED:
+        was_further = state.blocked_from in (Status.QA, Status.READY_TO_MERGE)
+        return msgspec.structs.replace(after, blocked_from=Status.BUILDING) if was_further else after
+    if state.status is Status.PLANNING:
+        return after
+    return msgspec.structs.replace(after, status=Status.BUILDING, status_reason=why)
+
+
+def conflict_paths(conflict: MergeConflict | None) -> tuple[str, ...]:
+    """Return the paths that a conflict names, as valid UTF-8."""
+    paths = conflict.facts.get("paths", ()) if conflict is not None else ()
+    return tuple(str(path) for path in paths) if isinstance(paths, list | tuple) else ()
+
+
+def conflict_reason(conflict: MergeConflict) -> str:
+    """Return a conflict as the reason of a feature's status."""
+    paths = conflict_paths(conflict)
+    named = ", ".join(f"`{path}`" for path in paths[:3])
+    more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+    return f"{conflict.message}{f' ({named}{more})' if named else ''}"[:900]
+
+
+def send_back(tx: Transaction, call: Call, state: FeatureState, conflict: MergeConflict) -> MergeConflict:
+    """Return a ready feature that conflicts to `building`, for the next run; return the refusal that says so."""
+    why = conflict_reason(conflict)
+    after = msgspec.structs.replace(state, status=Status.BUILDING, status_reason=why)
+    change_status(tx, call, state, after)
+    request_work(tx, call, state.feature_id, again=True)
+    return conflict
