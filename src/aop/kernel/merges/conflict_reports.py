@@ -1,4 +1,4 @@
-"""Conflict reports: both sides of a conflict, for the builder who does the work again."""
+"""Conflict reports: both sides of a conflict, for the builder who resolves it."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ class ConflictReport(Struct, frozen=True, kw_only=True):
     """The conflict of a feature with the base branch."""
 
     message: str
+    """The conflict, as a sentence."""
     old_base: str
     """The commit that the feature was made on."""
     tree: str

@@ -506,7 +506,7 @@ def test_an_approval_is_void_after_the_policy_changed(readied: World) -> None:
 def test_a_conflict_names_its_files_and_sends_the_feature_back(readied: World, tool: str) -> None:
     commit(readied, "src/a.txt", "one\nzwei\nthree\n")
     before, refs = state_of(readied), git(readied.root, "for-each-ref")
-    more = {"tree": before.tree, "base": head(readied)} if tool == "feature.approve" else {}
+    more: dict[str, Any] = {"tree": before.tree, "base": head(readied)} if tool == "feature.approve" else {}
     error = readied.call(tool, feature_id="one", **more).error or {}
     assert (error["code"], error["details"]["paths"]) == ("merge_conflict", ["src/a.txt"])
     assert error["details"]["suggested_next_actions"] == [
