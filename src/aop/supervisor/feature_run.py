@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -44,6 +44,10 @@ WAY = "way"
 """The prefix of topics on which a feature waits for other features."""
 AGAIN = "again"
 """The answer to a waiting feature that a person restarts."""
+
+
+TurnEvent: TypeAlias = state.WorkerAnswered | state.WorkerFailed | state.TurnWithheld | state.ToolAnswered
+"""The end of a turn; a tool's answer if the feature conflicts with the base branch, and the turn did not begin."""
 
 
 class RunLimits(Struct, frozen=True, kw_only=True):
@@ -270,7 +274,8 @@ class FeatureRuns:
             self._board.put(feature.feature_id, BoardEntry(does="works", run_id=run.run_id))
             await self._record_request_taken(run, feature.feature_id, number)
             return state.Began()
-        return state.WayCleared(status=Status(str(await run.step(f"unblock{number}", unblock))))
+        cleared: Any = await run.step(f"unblock{number}", unblock)
+        return state.WayCleared(status=Status(cleared["status"]), moved=bool(cleared["moved"]))
 
     async def _begin_anew(self, run: Run, feature: FeatureRun, way: state.AwaitMerged, number: int) -> Event:
         """Wait for the prerequisites, then start over from the base branch that has them."""
@@ -301,12 +306,13 @@ class FeatureRuns:
         self._board.put(feature.feature_id, BoardEntry(does="ended", run_id=run.run_id, outcome=outcome))
         return plain(outcome)
 
-    def _unblock(self, feature: FeatureRun, way: state.Await) -> Status:
-        """Take a feature out of `blocked`, unless the kernel does so; return its status."""
+    def _unblock(self, feature: FeatureRun, way: state.Await) -> Json:
+        """Take a feature out of `blocked`, unless the kernel does so, onto the base branch as it is now."""
         if feature.feature_id not in way.features:
             self._change_status(feature.feature_id, feature.status, "The conflict may be over.")
+        moved = self._work.follow_base(feature.feature_id) is not None
         answer = self._gateway.call(SUPERVISOR, "feature.state_get", {"feature_id": feature.feature_id})
-        return Status(answer.data["front_matter"]["status"]) if answer.ok else feature.status
+        return {"status": answer.data["front_matter"]["status"] if answer.ok else feature.status, "moved": moved}
 
     def _change_status(self, feature_id: FeatureId, status: Status, reason: str) -> int:
         """Set the status of a feature; return the number of the newest journal entry."""
@@ -360,7 +366,7 @@ class FeatureRuns:
                 said = await run.result(child)
                 if said == HELD_BACK:
                     return state.HeldBack(action=action)
-                answered: Event = msgspec.convert(said, state.WorkerAnswered | state.WorkerFailed | state.TurnWithheld)
+                answered: Event = msgspec.convert(said, TurnEvent)
                 return answered
 
 

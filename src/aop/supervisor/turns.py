@@ -20,13 +20,17 @@ from aop.kernel.config.policy import CollisionStrategy
 from aop.kernel.gateway.calls import Envelope, Kernel
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
+from aop.kernel.merges.base_moves import is_behind
 from aop.kernel.patches.stored_patches import StoredPatch, full_patch, storable_patch
+from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.record.documents.gate_runs import Verdict
 from aop.kernel.record.documents.usage import Overrun
 from aop.kernel.record.requests import is_paused
 from aop.kernel.record.spending import overrun
 from aop.supervisor.advice import Advice, Adviser, Ask
 from aop.supervisor.policy.attempts import telling_line
-from aop.supervisor.policy.state import AskWorker, CallTool, TurnWithheld, WorkerAnswered, WorkerFailed
+from aop.supervisor.policy.conflicts import FOLLOW_BASE, has_conflict, is_known_to
+from aop.supervisor.policy.state import AskWorker, CallTool, ToolAnswered, TurnWithheld, WorkerAnswered, WorkerFailed
 from aop.supervisor.workers import PatchProposal, ProviderChoice, ToolResult, Worker, WorkerInput, WorkerOutput
 
 GISTS: Mapping[str, Callable[[Any], str]] = {
@@ -36,6 +40,7 @@ GISTS: Mapping[str, Callable[[Any], str]] = {
     "repo.apply_patch": lambda applied: f"{count(len(applied['changed_files']), 'file')} changed",
     "gates.run": lambda run: f"{run['verdict']}, sandbox {run['sandbox_level']}; now {run['status']}",
     "feature.begin_anew": lambda begun: f"on {begun['base_commit'][:12]}; now {begun['status']}",
+    FOLLOW_BASE: lambda followed: f"{followed['outcome']}, on {followed['base_commit'][:12]}; now {followed['status']}",
     "feature.log_append": lambda noted: str(noted["note"]),
 }
 """The progress line for a tool's answer."""
@@ -147,6 +152,9 @@ class Work:
     def _run_gates(self, operation: str, gate: Gate) -> Json:
         if self._is_paused(gate.feature_id):
             return HELD_BACK
+        before = self._before_gates(gate)
+        if before is not None:
+            return plain(before)
         arguments = {"feature_id": gate.feature_id, "mode": gate.mode}
         answer = self._call(gate.role, "gates.run", arguments, operation)
         self._tell(gate.feature_id, f"{gate.role}: gates.run {gate.mode}: {_summary_of('gates.run', answer)}")
@@ -158,6 +166,31 @@ class Work:
             result = msgspec.structs.replace(result, log_tail=tail)
         return plain(result)
 
+    def _before_gates(self, gate: Gate) -> ToolResult | None:
+        """Let the feature follow the base branch; return the answer if another step comes before these gates."""
+        followed = self.follow_base(gate.feature_id)
+        if followed is not None and has_conflict(followed):
+            return followed
+        with self._gateway.kernel.record.read() as view:
+            state = view.get(FeatureState, gate.feature_id)
+        modes = self._gateway.kernel.config().policy.required_modes
+        if state is None or gate.mode is not Mode.FULL or Mode.FAST not in modes or state.gates["fast"] != Verdict.NA:
+            return None
+        # On its new base it has neither proof, and the full gates give only one of them.
+        return ToolResult(tool=FOLLOW_BASE, ok=True, data={"status": state.status, "conflict": None})
+
+    def follow_base(self, feature_id: FeatureId) -> ToolResult | None:
+        """Move a feature onto the base branch as it is now; None if that changed nothing, or is refused."""
+        kernel = self._gateway.kernel
+        with kernel.record.read() as view:
+            state = view.get(FeatureState, feature_id)
+        if state is None or not is_behind(kernel, state):
+            return None
+        answer = self._call(Role.SYSTEM, FOLLOW_BASE, {"feature_id": feature_id})
+        if not answer.ok or answer.data["outcome"] != "current":
+            self._tell(feature_id, f"{Role.SYSTEM}: {FOLLOW_BASE}: {_summary_of(FOLLOW_BASE, answer)}")
+        return _result(FOLLOW_BASE, answer) if answer.ok and answer.data["outcome"] != "current" else None
+
     async def turn(self, run: Steps, payload: Json) -> Json:
         """Let a worker take its turn; the result is its answer or its error."""
         turn = msgspec.convert(payload, Turn)
@@ -166,6 +199,9 @@ class Work:
     def _take_turn(self, operation: str, turn: Turn) -> Json:
         if self._is_paused(turn.feature_id):
             return HELD_BACK
+        followed = self.follow_base(turn.feature_id)
+        if followed is not None and has_conflict(followed) and not is_known_to(turn.ask.results, followed):
+            return plain(ToolAnswered(result=followed))
         spender = self._spender(turn)
         over = self._overrun(spender)
         if over is not None:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from aop.core.errors import MergeConflict
 from aop.core.ids import CommitId, TreeId
-from aop.kernel.features.lifecycle import change_status
+from aop.kernel.features.lifecycle import LIVING, change_status
 from aop.kernel.features.work_requests import request_work
 from aop.kernel.gates.steps import reset_verdicts
 from aop.kernel.gateway.calls import Call, Kernel
@@ -29,6 +29,12 @@ class BaseMove(Struct, frozen=True, kw_only=True):
     after: FeatureState
     conflict: MergeConflict | None
     """None if everything merged cleanly."""
+
+
+def is_behind(kernel: Kernel, state: FeatureState) -> bool:
+    """Tell whether a feature on its way has to follow the base branch, or has a conflict with it to resolve."""
+    head = kernel.git.branches.head(kernel.config().policy.worktree.base_branch)
+    return state.status in LIVING and head is not None and (head != state.base_commit or state.set_aside is not None)
 
 
 def write_commit(kernel: Kernel, state: FeatureState, message: str = "") -> CommitId:

@@ -65,6 +65,10 @@ class FeatureRun(Part, frozen=True, kw_only=True):
     """How often the plan collided."""
     fault: Mapping[str, Any] | None = None
     """The fault of the worker that a person is asked about; None while there is no such question."""
+    conflict: ToolResult | None = None
+    """The conflict with the base branch that the builder resolves; None once its gates pass."""
+    conflict_asked: bool = False
+    """Whether the open question is about that conflict."""
     offered: bool = False
     """Whether a yes to the open question creates a prerequisite, which this feature then waits for."""
 
@@ -116,6 +120,8 @@ class WayCleared(EventBase, frozen=True, kw_only=True, tag="way_cleared"):
 
     status: Status
     """The feature's current status: the kernel may have accepted a queued plan."""
+    moved: bool = False
+    """Whether the feature is on another base now: a patch that waits no longer fits."""
 
 
 class HeldBack(EventBase, frozen=True, kw_only=True, tag="held_back"):

@@ -35,6 +35,16 @@ from aop.supervisor.policy.attempts import (
 )
 from aop.supervisor.policy.caps import cap_question, cap_reached_error
 from aop.supervisor.policy.collisions import AskAbout, WaitFor, arbitrate, strategy_in_force
+from aop.supervisor.policy.conflicts import (
+    FOLLOW_BASE,
+    RESOLUTION_TURNS,
+    RESOLVE,
+    after_proof,
+    conflict_question,
+    has_conflict,
+    on_conflict_answer,
+    with_conflict,
+)
 from aop.supervisor.policy.faults import fault_question, is_retried
 from aop.supervisor.policy.state import Action, Event, FeatureRun, NobodyAnswered, PersonAnswered, Rung, TurnWithheld
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, ToolResult, WorkerOutput, WorkerRequest
@@ -56,7 +66,12 @@ LADDER: Mapping[Rung, str] = {
     Rung.BLOCK: "",
 }
 OTHERS_IN_THE_WAY = frozenset({"collision_detected", "lock_conflict"})
-TELL_STATUS = frozenset({"feature.init", "feature.state_patch", "plan.submit", "plan.update", "gates.run"})
+TELL_STATUS = frozenset(
+    {
+        *("feature.init", "feature.begin_anew", "feature.state_patch"),
+        *("plan.submit", "plan.update", "gates.run", FOLLOW_BASE),
+    }
+)
 Decision = tuple[FeatureRun, Action]
 
 
@@ -106,10 +121,14 @@ def _next_phase(run: FeatureRun) -> Decision:
 
 def _ask_worker(run: FeatureRun, instructions: str = "") -> Decision:
     """Give the current worker a turn, as long as the phase has turns left."""
+    conflict = run.conflict if run.role is not Role.PLANNER else None
+    if conflict is not None and run.turns >= RESOLUTION_TURNS:
+        return replace(run, conflict_asked=True), conflict_question(run, conflict)
     if run.turns >= run.turns_allowed:
         return _on_turns_used_up(run)
-    words = filter(None, [instructions or INSTRUCTIONS[run.role], LADDER[run.rung]])
-    results = (*run.results, *attempt_history(run))
+    own = RESOLVE if conflict is not None else INSTRUCTIONS[run.role]
+    words = filter(None, [instructions or own, LADDER[run.rung]])
+    results = (*((conflict,) if conflict else ()), *run.results, *attempt_history(run))
     return run, state.AskWorker(role=run.role, instructions="\n".join(words), results=results)
 
 
@@ -135,6 +154,11 @@ def _on_person_or_cap(run: FeatureRun, event: TurnWithheld | PersonAnswered | No
         return run, state.Finish(status=Status.BLOCKED, error=unanswered.as_error())
     if run.fault is not None:
         return _on_fault_answer(replace(run, fault=None), run.fault, event.answer)
+    ruling = on_conflict_answer(run, event.answer)
+    return ruling if ruling is not None else _on_answer(replace(run, conflict_asked=False), event)
+
+
+def _on_answer(run: FeatureRun, event: PersonAnswered) -> Decision:
     if run.offered and event.answer == YES:
         return replace(run, offered=False), state.CallTool(role=Role.ORCHESTRATOR, tool="feature.state_get")
     if run.held_back is None:
@@ -165,6 +189,8 @@ def _with_fresh_phase(run: FeatureRun) -> FeatureRun:
 def _on_way_cleared(run: FeatureRun, event: state.WayCleared) -> Decision:
     """Submit the waiting proposal again, unless the kernel has accepted the plan meanwhile."""
     is_let_in = event.status not in (run.status, Status.BLOCKED)
+    if event.moved and isinstance(run.pending, PatchProposal):
+        run = replace(run, pending=None)
     return _next_phase(_with_fresh_phase(replace(run, status=event.status))) if is_let_in else _resubmit(run)
 
 
@@ -279,12 +305,12 @@ def _on_tool_answer(run: FeatureRun, event: state.ToolAnswered) -> Decision:
         case "gates.run" if run.status is Status.QA and event.mode is Mode.FAST:
             return replace(run, role=Role.QA), state.RunGates(role=Role.QA, mode=Mode.FULL)
         case "gates.run" | "plan.submit" | "plan.update":
-            return _next_phase(_with_fresh_phase(run))
+            return _next_phase(_with_fresh_phase(after_proof(run, result)))
         case "repo.apply_patch":
             return run, state.RunGates(role=run.role, mode=Mode.FAST)
         case "locks.acquire":
             return _resubmit(replace(run, results=(*run.results, result)))
-        case "feature.log_append" | "inbox.ask_path":
+        case "feature.log_append" | "inbox.ask_path" | "repo.follow_base":
             return _continue_worker(run, result)
         case "feature.state_get":
             return run, _unblock(result.data)
@@ -292,8 +318,18 @@ def _on_tool_answer(run: FeatureRun, event: state.ToolAnswered) -> Decision:
             return _next_phase(run)
 
 
+def _on_moved_base(run: FeatureRun, followed: ToolResult) -> Decision:
+    """Let a builder resolve a conflict with the base branch; a feature that was moved cleanly is proven again."""
+    if has_conflict(followed):
+        return _ask_worker(with_conflict(run, followed))
+    role = Role.QA if run.status is Status.QA else run.role
+    return replace(run, role=role), state.RunGates(role=role, mode=Mode.FAST)
+
+
 def _continue_worker(run: FeatureRun, result: ToolResult) -> Decision:
     """Give the worker its next turn; a request for a guarded path waits for a person unless it is open already."""
+    if result.tool == FOLLOW_BASE:
+        return _on_moved_base(run, result)
     if result.tool == "feature.log_append":
         return _ask_worker(run)
     asked = result.data
