@@ -9,12 +9,12 @@ import msgspec
 from msgspec import Struct
 
 from aop.core.errors import Fault, Json
-from aop.core.ids import FeatureId, RunId
+from aop.core.ids import CommitId, FeatureId, RunId
 from aop.core.roles import Role
 from aop.core.run import ENDED, Engine, RunState
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import SUPERVISOR, Principal
-from aop.kernel.record.documents.features import TERMINAL, FeatureState
+from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
 from aop.kernel.record.documents.questions import Question
 from aop.kernel.record.documents.runs import WorkRequest
 from aop.kernel.record.port import Event as JournalEvent
@@ -23,6 +23,7 @@ from aop.kernel.record.requests import is_paused
 from aop.supervisor.board import NOBODY, Board, BoardEntry
 from aop.supervisor.feature_run import AGAIN, PRIORITY, WAY, FeatureOrder, RunLimits
 from aop.supervisor.notices import Attention
+from aop.supervisor.policy.conflicts import FOLLOW_BASE
 from aop.supervisor.workers import ProviderChoice
 
 LOOK_SECONDS = 0.2
@@ -45,6 +46,7 @@ class Supervisor:
         self._board = board
         self._attention = attention
         self._renew_at = 0.0
+        self._base: CommitId | None = None
         self._seen_up_to: dict[FeatureId, tuple[BoardEntry, int]] = {}
         """Of waiting features: the newest journal entry that was checked."""
         self.run_name = gateway.kernel.new_id("run")
@@ -132,6 +134,7 @@ class Supervisor:
         while not stopped():
             report()
             seen = self._board.entries()
+            self.follow_base()
             self.take_requests()
             self.deliver_answers()
             self.renew_locks()
@@ -149,6 +152,19 @@ class Supervisor:
         ended = [entry.run_id for entry in seen.values() if entry.does == "ended"]
         known = self._engine.states("f.")
         return all(run_id not in known or known[run_id] in ENDED for run_id in ended)
+
+    def follow_base(self) -> None:
+        """When the base branch moved, try every ready feature against it; one that conflicts is requested again."""
+        kernel = self._gateway.kernel
+        head = kernel.git.branches.head(kernel.config().policy.worktree.base_branch)
+        if head == self._base:
+            return
+        self._base = head
+        with kernel.record.read() as view:
+            ready = [state for state in view.all(FeatureState) if state.status is Status.READY_TO_MERGE]
+        for state in ready:
+            if state.base_commit != head:
+                self._gateway.call(SUPERVISOR, FOLLOW_BASE, {"feature_id": state.feature_id})
 
     def renew_locks(self) -> None:
         """Renew the locks of every active feature (AOP-230), several times during a lease."""

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
+from aop.cli.shell.followers import send_back_conflicts
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import Json
@@ -31,6 +32,9 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     }
     with open_app(arguments) as app:
         answer = call_tool(app, "feature.ready_to_merge", payload, report=terminal.say)
+        conflicts = send_back_conflicts(app)
+    for line in conflicts:
+        terminal.say(line)
     return terminal.answer(answer, lambda merged: _show(merged, terminal))
 
 
