@@ -593,7 +593,7 @@ def mark(world: World) -> None:
 
 def merge(world: World) -> None:
     world.call("feature.ready_to_merge", feature_id="one")
-    for tool in ("repo.commit", "repo.rebase_onto_main", "feature.begin_anew"):
+    for tool in ("repo.commit", "repo.rebase_onto_main", "repo.follow_base", "feature.begin_anew"):
         world.ok(tool, role=Role.SYSTEM, feature_id="one")
     token = world.approval("one")
     world.ok("feature.ready_to_merge", feature_id="one", user_approval_token=token)

@@ -1,4 +1,4 @@
-"""Conflicts: turns that make a feature fit a base branch that moved, and the question after them."""
+"""Conflicts with a base branch that moved: their turns, and a question."""
 
 from __future__ import annotations
 
