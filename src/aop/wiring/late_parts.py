@@ -53,10 +53,16 @@ def _late(build: Callable[P, T]) -> Callable[P, T]:
 @_late
 def late_processes(repository: Repository, environ: Mapping[str, str], redact: Redactor) -> Processes:
     """Return the runner of gate steps."""
+    from aop.adapters.machine.own_environment import hidden_folders
     from aop.adapters.processes.runner import LocalProcesses
 
-    private = repository.root / ".aop" / "run"
-    return LocalProcesses(environ, redact, git_dirs=[repository.git_dir], private_root=private)
+    return LocalProcesses(
+        environ,
+        redact,
+        git_dirs=[repository.git_dir],
+        hidden=hidden_folders(repository.root),
+        private_root=repository.root / ".aop" / "run",
+    )
 
 
 @_late

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.run.bad_agents import bad_agent
+from tests.cli.run.bad_agents import PYTHON, bad_agent
 from tests.world import run_aop
 
 NPM = """\
@@ -111,7 +110,7 @@ def test_a_trial_without_a_key_says_which_variable_to_set(tmp_path: Path, env: d
 @pytest.mark.slow
 def test_a_trial_has_an_agent_call_a_tool(tmp_path: Path, env: dict[str, str]) -> None:
     bad_agent(tmp_path / "bin", "claude")
-    path = os.pathsep.join([env["PATH"], os.path.dirname(sys.executable)])
+    path = os.pathsep.join([env["PATH"], os.path.dirname(PYTHON)])
     ran = run_aop(tmp_path, "agents", "test", "claude", "--json", env={**env, "PATH": path, "ANTHROPIC_API_KEY": "k1"})
     assert ran.code == 0, (ran.out, ran.err)
     told = json.loads(ran.out)["data"]

@@ -186,14 +186,18 @@ def test_a_demo_that_is_interrupted_removes_its_folder(tmp_path: Path) -> None:
 
 
 def test_a_demo_whose_gates_cannot_pass_says_so_and_does_not_exit_with_0(tmp_path: Path) -> None:
-    programs, folder = tmp_path / "bin", tmp_path / "tmp"
-    programs.mkdir()
-    folder.mkdir()
+    base, environment, folder = tmp_path / "base", tmp_path / "environment", tmp_path / "tmp"
+    programs = base / "bin"
+    for made in (programs, environment / "bin", folder):
+        made.mkdir(parents=True)
+    # The demo's gates run the Python that AOP's environment was made from.
+    (base / "lib").symlink_to(Path(sys.base_prefix, "lib"))
+    (environment / "pyvenv.cfg").write_text(f"home = {programs}\n")
+    (environment / "bin" / "python").symlink_to(os.path.realpath(sys.executable))
     (programs / "python3").write_text("#!/bin/sh\necho SomeError: not today\nexit 1\n")
     (programs / "python3").chmod(0o755)
-    (programs / "running-python").symlink_to(sys.executable)
     ran = subprocess.run(
-        [programs / "running-python", "-m", "aop.cli.main", "demo", "--json"],
+        [environment / "bin" / "python", "-m", "aop.cli.main", "demo", "--json"],
         env={**os.environ, "TMPDIR": str(folder), "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,

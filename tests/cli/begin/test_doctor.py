@@ -22,8 +22,8 @@ GATES = "agentic/orchestrator/gates.yaml"
 POLICY = "agentic/orchestrator/policy.yaml"
 READ_ONLY = installed_bubblewraps(os.environ["PATH"].split(os.pathsep))
 NAMES = [
-    *("python", "sqlite", "git", "repository", "base branch", "configuration", "gates", "programs", "sandbox"),
-    *("agent network", "agents"),
+    *("python", "sqlite", "git", "repository", "base branch", "configuration", "gates", "programs"),
+    *("environment", "sandbox", "agent network", "agents"),
     *("disk", "file system", "record", "clock", "leftovers", "worktrees"),
 ]
 
@@ -349,3 +349,37 @@ def test_the_gates_are_not_run_where_something_else_is_broken(tmp_path: Path) ->
     ran = doctor(root, "--gates")
     assert (ran.code, found(ran, "default fast")) == (1, [])
     assert "The gates were not run. Fix the failed checks first." in ran.err
+
+
+def test_the_environment_that_aop_runs_in_is_named_and_is_not_where_programs_are_found(tmp_path: Path) -> None:
+    gates = PASSING_GATES.replace("[sh, check.sh]", "[ruff, check]", 1)
+    root = repository(tmp_path / "repo", **{GATES: gates})
+    ran = doctor(root, env={"PATH": f"{sys.prefix}/bin:/usr/bin:/bin"})
+    assert the(ran, "environment") == ("ok", f"AOP runs in {sys.prefix}, which gates and agents do not see", "")
+    assert the(ran, "programs") == (
+        "failure",
+        "The step `check` runs `ruff`, which is only in AOP's own environment; gates do not see that.",
+        "Install `ruff` in the project's own environment, and activate that one.",
+    )
+
+
+def test_an_environment_in_the_repository_is_the_projects_own(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "repo")
+    environment = root / ".venv"
+    (environment / "bin").mkdir(parents=True)
+    (environment / "pyvenv.cfg").write_text(f"home = {sys.base_prefix}/bin\n")
+    (environment / "bin" / "python").symlink_to(os.path.realpath(sys.executable))
+    ran = subprocess.run(
+        [environment / "bin" / "python", "-m", "aop.cli.main", "doctor", "--json"],
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert the(Ran(ran.returncode, ran.stdout, ran.stderr), "environment") == (
+        "ok",
+        f"AOP runs in {environment}, which is the project's own: gates and agents see it",
+        "",
+    )

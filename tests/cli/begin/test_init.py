@@ -13,6 +13,7 @@ import pytest
 from aop.adapters.projects.starter import place_new_file
 from aop.core.errors import PathOutOfBounds
 from aop.core.roles import Role
+from tests.project_python import project_programs
 from tests.world import World, git, make_repository, plan_for, run_aop
 
 FOLDER = "agentic/orchestrator"
@@ -296,7 +297,7 @@ def test_the_guessed_gates_run_pytest_and_their_coverage_is_read(tmp_path: Path)
             ),
         },
     )
-    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
+    path = os.pathsep.join([project_programs(), os.environ["PATH"]])
     assert run_aop(root, "init", "--yes").code == 0
     git(root, "add", "-A")
     git(root, "commit", "-qm", "Configure")

@@ -6,13 +6,13 @@ import json
 import os
 import re
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from aop.adapters.projects.sample_repository import sample_files
+from tests.project_python import project_programs
 from tests.world import Ran, files, git, make_repository, plan_for, run_aop
 
 SAMPLES = Path(__file__).parents[2] / "samples"
@@ -37,7 +37,7 @@ def patches(language: str) -> tuple[str, str]:
 
 def aop(root: Path, *words: str, stdin: str = "") -> Ran:
     """Run `aop` where `python3` is the one that has pytest."""
-    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
+    path = os.pathsep.join([project_programs(), os.environ["PATH"]])
     return run_aop(root, *words, stdin=stdin, env={"PATH": path})
 
 

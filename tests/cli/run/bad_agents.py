@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+PYTHON = f"{sys.base_prefix}/bin/python3"
+"""A Python outside of AOP's own environment, which no agent sees."""
 SCRIPT = r'''
 import json, os, re, signal, subprocess, sys, time, urllib.request
 
@@ -113,7 +115,7 @@ def bad_agent(folder: Path, name: str, key: str = "sk-none") -> Path:
     """Write the program, which looks for a key that it must not see, and return the folder for the PATH."""
     folder.mkdir()
     program = folder / name
-    program.write_text(f"#!{sys.executable}\nKEY = {key!r}\n{SCRIPT}")
+    program.write_text(f"#!{PYTHON}\nKEY = {key!r}\n{SCRIPT}")
     program.chmod(0o755)
     (folder / f"{name}.child").write_text("import time\ntime.sleep(600)\n")
     return folder

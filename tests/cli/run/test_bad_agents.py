@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import uuid
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.run.bad_agents import bad_agent
+from tests.cli.run.bad_agents import PYTHON, bad_agent
 from tests.cli.shops import Shop
 from tests.world import Ran, World, run_aop
 
@@ -50,7 +49,7 @@ class Ward:
         key = f"sk-{uuid.uuid4().hex}"
         self.program = bad_agent(folder / "bin", "claude", key)
         self.shop.wants(*(f"{manner}_one" for manner in (*FAILING, *REPORTING, "good")))
-        path = os.pathsep.join([str(self.program), os.path.dirname(sys.executable), os.environ["PATH"]])
+        path = os.pathsep.join([str(self.program), os.path.dirname(PYTHON), os.environ["PATH"]])
         env = {"PATH": path, "ANTHROPIC_API_KEY": key, "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
         words = ["run", "-fl", str(self.shop.specs), "--wait", "--json", "--agent-provider", "claude"]
         self.ran: Ran = run_aop(self.shop.root, *words, env=env, seconds=300)

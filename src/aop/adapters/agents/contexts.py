@@ -11,6 +11,7 @@ from aop.adapters.agents.scratch_trees import ScratchReader
 from aop.adapters.agents.turn_logs import AGENT_LOGS
 from aop.adapters.agents.workers.command import CommandContext, timeouts_of
 from aop.adapters.agents.workers.vendor_session import SessionContext
+from aop.adapters.machine.own_environment import hidden_folders, visible_paths
 from aop.core.ids import FeatureId
 from aop.kernel.features.worktree_extras import environment_of
 from aop.kernel.gateway.calls import Kernel
@@ -28,7 +29,7 @@ def command_context(
         environment=lambda feature_id: environment_of(kernel, feature_id),
         private=root / ".aop" / "tmp",
         logs=root / AGENT_LOGS,
-        path=environ.get("PATH", ""),
+        path=visible_paths(environ.get("PATH", ""), hidden_folders(root)),
         timeouts=timeouts_of(kernel.config().policy.supervisor),
     )
 
@@ -46,6 +47,6 @@ def session_context(
         mcp_url=mcp_url,
         private=root / ".aop" / "tmp",
         logs=root / AGENT_LOGS,
-        path=environ.get("PATH", ""),
+        path=visible_paths(environ.get("PATH", ""), hidden_folders(root)),
         timeouts=timeouts_of(kernel.config().policy.supervisor),
     )

@@ -11,6 +11,7 @@ from aop.adapters.doctor.agents import check_agents
 from aop.adapters.doctor.checks import Check, Health, failure
 from aop.adapters.doctor.repository import (
     check_base_branch,
+    check_environment,
     check_gates,
     check_programs,
     find_repository,
@@ -47,6 +48,7 @@ def _repository_checks(repository: Repository, environ: Mapping[str, str]) -> It
     if config is not None:
         yield check_gates(config)
         yield from _or_failure("programs", lambda: check_programs(repository, config, environ))
+    yield check_environment(repository)
     yield from machine.check_confinement(config.policy.execution.sandbox if config else "auto", environ)
     yield check_agents(environ)
     yield from check_outbound(environ)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,6 +14,7 @@ from aop.adapters.config.reader import bundled_texts, read_config
 from aop.adapters.doctor.checks import Check, failure, fine, warning
 from aop.adapters.files.repository_files import RepositoryFiles
 from aop.adapters.git.repository import Repository, open_repository
+from aop.adapters.machine.own_environment import hidden_folders, own_prefix, visible_paths
 from aop.adapters.processes.toolchains import search_path
 from aop.adapters.projects.scan import checked_out_branch, guess_base_branch
 from aop.core import errors
@@ -130,6 +131,16 @@ def _missing_steps(config: Config) -> Iterator[str]:
                 yield f"the mode `{mode}` of the profile `{name}` has no steps"
 
 
+def check_environment(repository: Repository) -> Check:
+    """Tell whether gates and agents share the environment that AOP runs in."""
+    prefix = own_prefix()
+    if not prefix:
+        return fine("environment", "AOP runs in the system's Python, which gates and agents share")
+    if prefix in hidden_folders(repository.root):
+        return fine("environment", f"AOP runs in {prefix}, which gates and agents do not see")
+    return fine("environment", f"AOP runs in {prefix}, which is the project's own: gates and agents see it")
+
+
 def check_programs(repository: Repository, config: Config, environ: Mapping[str, str]) -> Iterator[Check]:
     """Check that the programs of gate steps exist."""
     head = repository.branches.head(config.policy.worktree.base_branch)
@@ -154,9 +165,15 @@ def _program_problem(
         return _path_problem(repository, tree, step)
     # Looked up as in a worktree: a virtual environment in the checkout is not on a worktree's PATH.
     worktree = str(repository.root / ".worktrees" / "any")
-    folders = search_path(step.env.get("PATH", environ.get("PATH", "")), worktree)
-    if any(_is_program(os.path.join(folder, program)) for folder in folders):
+    named = step.env.get("PATH", environ.get("PATH", ""))
+    if _is_on_path(program, search_path(visible_paths(named, hidden_folders(repository.root)), worktree)):
         return None
+    if _is_on_path(program, search_path(named, worktree)):
+        return failure(
+            "programs",
+            f"The step `{step.name}` runs `{program}`, which is only in AOP's own environment; gates do not see that.",
+            f"Install `{program}` in the project's own environment, and activate that one.",
+        )
     return failure(
         "programs",
         f"The step `{step.name}` runs `{program}`, which is not on PATH.",
@@ -178,6 +195,10 @@ def _path_problem(repository: Repository, tree: TreeId | None, step: Step) -> Ch
         closed = f"The step `{step.name}` runs `{program}`, but `{path}` is not executable."
         return failure("programs", closed, f"git update-index --chmod=+x {path} && git commit")
     return None
+
+
+def _is_on_path(program: str, folders: Sequence[str]) -> bool:
+    return any(_is_program(os.path.join(folder, program)) for folder in folders)
 
 
 def _is_program(path: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from aop.adapters.machine.own_environment import visible_paths
 from aop.adapters.processes.child import MARKER, CannotStart
 from aop.adapters.processes.toolchains import is_within, search_path
 from aop.kernel.ports.processes import Command
@@ -28,10 +29,11 @@ class ResolvedCommand(Struct, frozen=True, kw_only=True):
     argv: tuple[str, ...]
     cwd: str
     path: tuple[str, ...]
+    """The folders of programs that the command may read; `PATH` in `env` has no hidden one."""
     env: dict[str, str]
 
 
-def resolve_program(command: Command, environ: Mapping[str, str]) -> ResolvedCommand:
+def resolve_program(command: Command, environ: Mapping[str, str], hidden: Sequence[str] = ()) -> ResolvedCommand:
     """Resolve a command, with the allowed part of the environment. Raises: CannotStart."""
     worktree, cwd = os.path.realpath(command.worktree), os.path.realpath(command.cwd)
     if not is_within(cwd, worktree) or not os.path.isdir(cwd):
@@ -39,9 +41,12 @@ def resolve_program(command: Command, environ: Mapping[str, str]) -> ResolvedCom
     allowed = {name: environ[name] for name in command.env_allowlist if name in environ and name not in _OWN}
     env = {**_FIXED, **allowed, **dict(command.env)}
     _check_texts(command.argv, env)
-    path = search_path(env.get("PATH", environ.get("PATH", "")), worktree)
-    argv = (_find_program(command.argv[0], cwd, path), *command.argv[1:])
-    return ResolvedCommand(argv=argv, cwd=cwd, path=path, env={**env, "PATH": ":".join(path)})
+    named = env.get("PATH", environ.get("PATH", ""))
+    visible = search_path(visible_paths(named, hidden), worktree)
+    argv = (_find_program(command.argv[0], cwd, visible), *command.argv[1:])
+    return ResolvedCommand(
+        argv=argv, cwd=cwd, path=search_path(named, worktree), env={**env, "PATH": os.pathsep.join(visible)}
+    )
 
 
 def _check_texts(argv: Sequence[str], env: Mapping[str, str]) -> None:

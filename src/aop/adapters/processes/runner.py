@@ -14,6 +14,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from aop.adapters.files.own_folders import held_folder
+from aop.adapters.machine.own_environment import without_folders
 from aop.adapters.processes.child import (
     DRAIN_SECONDS,
     MAKER,
@@ -69,13 +70,14 @@ class LocalProcesses:
         *,
         private_root: Path,  # no sandboxed step sees it
         git_dirs: Sequence[Path] = (),
+        hidden: Sequence[str] = (),  # folders of AOP's own that no variable of a step leads into
         clock_seconds: Callable[[], float] = time.monotonic,
         grace_seconds: float = 2.0,  # from SIGTERM to SIGKILL
         rungs: Sequence[str] = RUNGS,
-        bubblewraps: Sequence[str] | None = None,  # instead of those that are installed
     ) -> None:
         """Take the environment that steps get a part of, and the git folders that they may only read."""
-        self._environ = environ
+        self._environ = without_folders(environ, hidden)
+        self._hidden = tuple(hidden)
         self._redact = redact
         self._private_root = private_root
         self._git_dirs = tuple(os.path.realpath(folder) for folder in git_dirs)
@@ -84,7 +86,6 @@ class LocalProcesses:
         home = os.path.normpath(environ.get("HOME") or "/")
         self._home = home if os.path.isabs(home) and home != "/" else "/home/aop"
         self._rungs = rungs
-        self._bubblewraps = bubblewraps
         self._proof: Bubblewrap | Landlock | FailedProof | None = None
         self._port_proof: Landlock | FailedProof | None = None
 
@@ -136,7 +137,7 @@ class LocalProcesses:
         )
 
     def _outcome(self, command: Command, sandbox: Bubblewrap | Landlock | None, log: StepLog) -> _Outcome:
-        program = resolve_program(command, self._environ)
+        program = resolve_program(command, self._environ, self._hidden)
         with limiter(command.limits) as limits:
             with self._start(command, program, sandbox, limits, log) as child:
                 too_late = self._wait(child, command)
@@ -192,9 +193,8 @@ class LocalProcesses:
         return FailedProof("; ".join(reasons) or "none may be used")
 
     def _prove_bubblewrap(self) -> Bubblewrap | FailedProof:
-        programs, path = self._bubblewraps, self._environ.get("PATH", "")
         with held_folder(self._scratch()) as folder:
-            return prove(installed_bubblewraps(path.split(":")) if programs is None else programs, folder / "proof")
+            return prove(installed_bubblewraps(self._environ.get("PATH", "").split(os.pathsep)), folder / "proof")
 
     def _prove_landlock(self) -> Landlock | FailedProof:
         # Only needed if bubblewrap does not work.

@@ -111,8 +111,8 @@ def _folder(*, keep: bool) -> Iterator[Path]:
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Put the running Python first on the PATH, and name the demo as approver."""
-    path = os.pathsep.join([os.path.dirname(sys.executable), environ.get("PATH", os.defpath)])
+    """Put the Python that AOP's own environment was made from first on the PATH, and name the demo as approver."""
+    path = os.pathsep.join([os.path.join(sys.base_prefix, "bin"), environ.get("PATH", os.defpath)])
     return {**environ, "PATH": path, "AOP_ACTOR": "demo"}
 
 
