@@ -1,4 +1,4 @@
-"""Own environment: the virtual environment of AOP, hidden from a project's processes.
+"""Own environment: the virtual environment of AOP, which projects do not see.
 
 It is the project's environment as well, and stays visible, if it lies in the repository, or if the project is installed
 in it for development (`pip install -e`). A Python that is not a virtual environment is the system's, and is shared.
