@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import shlex
 import signal
 import sqlite3
@@ -19,11 +20,13 @@ import jsonschema
 import pytest
 
 from aop.cli.main import FOLDERS, VERBS
+from aop.cli.screens.tables import width_of
 from aop.cli.shell.examples import EXAMPLES
 from aop.cli.shell.parser import Parser
 from aop.core.roles import Role
 from aop.core.version import VERSION
 from aop.kernel.contracts.schemas import tool_schemas
+from aop.kernel.record.documents.features import Status
 from aop.wiring.catalogue import CATALOGUE
 from tests.kernel.tools.worlds import GATES, configured, copied, force, gates_of, patch_of, ready_repository, step
 from tests.world import PATCH, Ran, World, files, git, make_repository, plan_for, run_aop
@@ -127,12 +130,17 @@ def test_a_refusal_is_one_json_object_where_json_is_asked_for(tmp_path: Path) ->
     assert ran.json["error"]["code"] == "not_a_repository"
 
 
+def without_ages(text: str) -> str:
+    return re.sub(r"\d+ (s|min|h|d)\b", "AGE", text)
+
+
 def test_the_repository_may_be_elsewhere_or_above(repository: Path, tmp_path: Path) -> None:
     named = run_aop(tmp_path, "status", "--repo", str(repository))
     below = run_aop(repository / "src", "status")
     in_worktree = run_aop(repository / ".worktrees/one", "status")
-    assert (named.code, named.out) == (below.code, below.out) == (in_worktree.code, in_worktree.out)
-    assert named.out.startswith("one")
+    assert {named.code, below.code, in_worktree.code} == {0}
+    assert without_ages(named.out) == without_ages(below.out) == without_ages(in_worktree.out)
+    assert named.out.splitlines()[3].startswith("one ")
 
 
 def refuse_unlike(schema: Mapping[str, Any], ran: Ran) -> None:
@@ -280,14 +288,55 @@ def test_the_status_has_a_line_for_each_feature(tmp_path: Path) -> None:
     force(world, "a_longer_name", status_reason="Nobody has time.")
     world.close()
 
-    ran = run_aop(world.root, "status")
+    ran = run_aop(world.root, "status", env={"COLUMNS": "140"})
 
     assert (ran.code, ran.err) == (0, "")
-    assert [line.split() for line in ran.out.splitlines()] == [
-        ["a_longer_name", "planning"],
-        ["Nobody", "has", "time."],
-        ["one", "ready_to_merge", "plan:pass", "fast:pass", "full:pass"],
+    gates = "plan:pass fast:pass full:pass"
+    assert [line.split("  ") for line in re.sub("  +", "  ", without_ages(ran.out)).splitlines()] == [
+        ["repo on main | no supervisor | 2 features: 1 planning, 1 ready_to_merge"],
+        [""],
+        ["FEATURE", "STATUS", "CHANGED", "GATES", "COST", "NOW"],
+        ["a_longer_name", "planning", "AGE ago", "-", "Nobody has time.", "aop resume"],
+        ["one", "ready_to_merge", "AGE ago", gates, "-", "Ready for review", "aop review one"],
     ]
+
+
+def test_at_80_columns_the_status_fits_and_cuts_no_word(tmp_path: Path) -> None:
+    world = configured(tmp_path / "repo")
+    name = "add-payments-export-for-the-accountants-of-the-second-floor"
+    world.init(name)
+    force(
+        world,
+        name,
+        status=Status.FAILED,
+        status_reason="The 決済 \x1b[31mservice never answered, and nobody knows why.",
+    )
+    world.close()
+    ran = run_aop(world.root, "status", env={"COLUMNS": "80"})
+    assert max(map(width_of, ran.out.splitlines())) <= 80
+    header, blank, titles, first, *others = (" ".join(line.split()) for line in without_ages(ran.out).splitlines())
+    assert (header, blank) == ("repo on main | no supervisor | 1 feature: 1 failed", "")
+    assert titles == "FEATURE STATUS CHANGED COST NOW"
+    assert re.fullmatch(r"add-pay.*….*-floor failed AGE ago - The 決済 .*", first)
+    told, command = " ".join([first, *others]).split(" - ")[1].split(" aop ")
+    assert told == "The 決済 \\u{1b}[31mservice never answered, and nobody knows why."
+    assert (command, others[-1]) == (f"retry {name}", f"aop retry {name}")
+
+
+def test_one_feature_is_shown_in_full_with_the_next_command(ready: Path) -> None:
+    ran = run_aop(ready, "status", "one", env={"COLUMNS": "80"})
+    labels = {line[:10].strip(): line[10:] for line in ran.out.splitlines()}
+    assert (ran.code, ran.err, labels["Feature"], labels["Next"]) == (0, "", "one", "aop review one")
+    assert (labels["Plan 1"], labels["Changed"]) == ("Change the first file", "src/a.txt")
+    assert (labels["Gates"], labels["Cost"]) == ("plan:pass fast:pass full:pass", "no turn yet")
+    data = run_aop(ready, "status", "one", "--json").json["data"]
+    assert (data["row"]["next_command"], data["state"]["feature_id"]) == ("aop review one", "one")
+
+
+def test_the_status_has_colour_only_where_it_is_wanted(ready: Path) -> None:
+    plain, coloured = run_aop(ready, "status"), run_aop(ready, "status", "--color", "always")
+    assert "\x1b" not in plain.out
+    assert "\x1b[32mready_to_merge\x1b[0m" in coloured.out
 
 
 def test_the_status_is_the_dashboard_for_programs(repository: Path) -> None:
@@ -298,8 +347,8 @@ def test_the_status_is_the_dashboard_for_programs(repository: Path) -> None:
 
 def test_without_features_the_status_says_how_to_begin(tmp_path: Path) -> None:
     ran = run_aop(make_repository(tmp_path / "repo"), "status")
-    assert (ran.code, ran.out) == (0, "")
-    assert "aop run -fi SPEC" in ran.err
+    assert (ran.code, ran.out) == (0, "repo on main | no supervisor | 0 features\n")
+    assert ran.err == "No features yet. Start with a spec: aop run --file SPEC\n"
 
 
 @pytest.mark.req("AOP-266")

@@ -51,7 +51,8 @@ def test_what_happened_in_a_repository_that_cannot_be_written_is_shown(tmp_path:
     world.patch("one", PATCH)
     with unwritable(world.root):
         # The newest changes are in SQLite's log, since the process that made them has the record open.
-        assert look(world.root, "status") == (0, "one  building        plan:pass\n")
+        code, told = look(world.root, "status")
+        assert (code, told.splitlines()[0]) == (0, "repo on main | no supervisor | 1 feature: 1 building")
         assert look(world.root, "inbox") == (0, "The inbox is empty.\n")
         code, told = look(world.root, "logs", "--feature", "one")
         assert (code, "patch_applied" in told) == (0, True)

@@ -50,7 +50,7 @@ def test_outside_of_a_repository_each_says_so_as_text_and_as_json(tmp_path: Path
 
 
 MISUSED = [
-    (("status", "extra"), "unrecognized arguments: extra"),
+    (("status", "one", "extra"), "unrecognized arguments: extra"),
     (("logs", "--since", "x"), "argument --since: invalid int value: 'x'"),
     (("evidence",), "the following arguments are required: action"),
     (("tools", "list", "--role", "boss"), "argument --role: there is no role `boss`; use one of"),

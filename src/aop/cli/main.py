@@ -28,7 +28,7 @@ GROUPS = {
     ("run", "run agents"): {
         "run": "bring every spec to `ready to merge`, or to a question",
         "add": "add specs to the current run",
-        "watch": "watch the current run, one line for each feature",
+        "watch": "watch the features of the current run",
         "pause": "start no new turns and gates, of one feature or of all",
         "resume": "end a pause, and continue what a stopped or killed run left unfinished",
         "retry": "restart a failed or blocked feature where it stopped",
@@ -36,7 +36,7 @@ GROUPS = {
         "gated": "take one agent through a plan, one checked step at a time",
     },
     ("decide", "decide"): {
-        "status": "list all features of this repository",
+        "status": "show all features of this repository, or one in full",
         "inbox": "list the questions and approvals that wait for a person",
         "answer": "answer a question from the inbox",
         "notify": "send a test notification to every target of the policy",

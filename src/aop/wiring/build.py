@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # few commands supervise or ask models, and what that takes i
     from aop.tickets.steps import Desk, Ledger
 
 CALL_LOG = ".aop/calls.jsonl"
+RECORD = ".aop/record.db"
 SPAN_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 """One of these variables switches spans on."""
 
@@ -101,12 +102,12 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False) -> App:
     """Open the repository of a folder; `to_read` allows a read-only one. Raises: NotARepository, RecordUnavailable."""
     repository = open_repository(folder, settings.environ)
     private = repository.root / ".aop"
-    is_copy = to_read and not can_be_written(private / "record.db")
+    is_copy = to_read and not can_be_written(repository.root / RECORD)
     if not is_copy:
         repository.exclude_runtime_files()
         repository.sweep_leftovers()
     locks = FileLocks(private / "locks")
-    record = open_copy(private / "record.db") if is_copy else SqliteRecord(private / "record.db")
+    record = open_copy(repository.root / RECORD) if is_copy else SqliteRecord(repository.root / RECORD)
     call_log = FileCallLog(repository.root / CALL_LOG)
     redact = Redactor(settings.secrets)
     kernel = Kernel(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from aop.adapters.machine.supervisor_lease import LeaseHolder, SupervisorLease, hold_lease, holder_of
+from aop.adapters.machine.supervisor_lease import LeaseHolder, SupervisorLease, hold_lease, holder_of, last_holder_of
 from aop.core.errors import NoSupervisor
 from aop.kernel.record.documents.runs import WorkRequest
 from aop.wiring.build import App
@@ -19,6 +19,11 @@ TIMEOUT_SECONDS = 20.0
 def lease_holder(root: Path) -> LeaseHolder | None:
     """Return the process that supervises a repository; None if there is none."""
     return holder_of(_lease_path(root))
+
+
+def last_lease_holder(root: Path) -> LeaseHolder | None:
+    """Return the process that supervised a repository last, alive or not; None if there was none."""
+    return last_holder_of(_lease_path(root))
 
 
 def take_lease(root: Path) -> AbstractContextManager[SupervisorLease]:

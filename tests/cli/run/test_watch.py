@@ -64,8 +64,11 @@ def test_on_a_terminal_the_lines_are_drawn_over(shop: Shop) -> None:
             seen += os.read(screen, 4096)
         assert watch.wait(timeout=SECONDS) == 0
     os.close(screen)
-    assert seen.startswith(b"held_one")
-    assert b"\x1b[1A\x1b[J" in seen
+    assert b"repo on main | supervisor" in seen.splitlines()[0]
+    assert b"planner: custom, " in seen
+    # Each line is written over in place, and only what is below is cleared.
+    assert b"A\r\x1b[1mrepo on main" in seen
+    assert b"\x1b[2J" not in seen
 
 
 @pytest.mark.slow

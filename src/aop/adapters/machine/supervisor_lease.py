@@ -68,6 +68,18 @@ def holder_of(path: Path) -> LeaseHolder | None:
         os.close(descriptor)
 
 
+def last_holder_of(path: Path) -> LeaseHolder | None:
+    """Return the process that signed the lease last, alive or not; None before the first."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return None
+    try:
+        return _note_in(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _note_in(descriptor: int) -> LeaseHolder | None:
     try:
         return msgspec.json.decode(os.pread(descriptor, _LARGEST_NOTE, 0), type=LeaseHolder)

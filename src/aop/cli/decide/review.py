@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -13,6 +12,7 @@ import msgspec
 from aop.adapters.files.user_files import put_file
 from aop.adapters.machine.pager import page
 from aop.cli.decide.review_text import review_text
+from aop.cli.screens.styles import add_colour_argument, painter_for
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.feature_review import read_review
 from aop.cli.shell.repository import open_app
@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--html", type=Path, metavar="FILE", help="write one self-contained HTML page instead")
     parser.add_argument("--force", action="store_true", help="let --html replace an existing file")
     parser.add_argument("--no-pager", action="store_true", help="print directly, also to a terminal")
-    parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="(default: auto)")
+    add_colour_argument(parser)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -36,15 +36,9 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         put_file(arguments.html, review.page(), replace=arguments.force)
     if terminal.json or arguments.html is not None:
         return terminal.result(msgspec.to_builtins(review), str(arguments.html))
-    colour = _is_coloured(arguments.color, os.environ)
-    _show(review_text(review.summary, review.bundle, colour=colour), arguments, terminal)
+    paint = painter_for(arguments.color, os.environ, is_screen=terminal.is_screen)
+    _show(review_text(review.summary, review.bundle, paint), arguments, terminal)
     return Exit.OK
-
-
-def _is_coloured(choice: str, environ: Mapping[str, str]) -> bool:
-    if choice == "auto":
-        return sys.stdout.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
-    return choice == "always"
 
 
 def _show(text: str, arguments: argparse.Namespace, terminal: Terminal) -> None:

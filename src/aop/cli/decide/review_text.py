@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from aop.cli.screens.tables import Paint
 from aop.cli.shell.conflict_text import conflict_lines
 from aop.core.text.counts import count
 from aop.core.text.visible import pieces, visible, visible_name
@@ -14,7 +15,6 @@ from aop.kernel.tools.repo.diff_bundle import DiffBundle
 from aop.kernel.tools.report.feature_summary import FeatureSummary
 from aop.web import review_view
 
-STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36", "escape": "1;35;7"}
 STYLE_OF_MARK = {"+": "green", "-": "red", "@": "cyan", "\\": "dim", "": "bold"}
 STYLE_OF_OUTCOME = {"passed": "green", "stale": "yellow", "failed": "red"}
 STYLE_OF_STANDING = {"unaccounted": "red", "missing": "red", "claimed": "yellow", "deferred": "yellow", "met": "green"}
@@ -22,20 +22,8 @@ _MARKS = {"@": "", "\\": "\\ "}
 STYLE_OF_KIND = {"create": "green", "modify": "yellow", "delete": "red"}
 
 
-class Paint:
-    """Colours text, or leaves it as it is."""
-
-    def __init__(self, *, colour: bool) -> None:
-        self._colour = colour
-
-    def __call__(self, style: str, text: str) -> str:
-        """Return the text in a style; an empty style changes nothing."""
-        return f"\x1b[{STYLES[style]}m{text}\x1b[0m" if self._colour and style and text else text
-
-
-def review_text(summary: FeatureSummary, bundle: DiffBundle, *, colour: bool) -> str:
+def review_text(summary: FeatureSummary, bundle: DiffBundle, paint: Paint) -> str:
     """Lay out the whole review."""
-    paint = Paint(colour=colour)
     blocks: list[Iterable[str]] = [
         _head(summary, paint),
         _warnings(summary, bundle, paint),

@@ -1,47 +1,64 @@
-"""`aop status`: all features of the repository, one line each."""
+"""`aop status`: all features of the repository as a table, or one in full."""
 
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from aop.cli.screens.overview import Overview, feature_table, header_lines, read_overview
+from aop.cli.screens.styles import Screen, add_colour_argument, screen_of
+from aop.cli.screens.tables import wrap
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.ids import FeatureId
-from aop.core.text.visible import visible
-from aop.kernel.record.documents.usage import Spending
-from aop.kernel.record.spending import spending_text
 from aop.wiring.build import App
 
 
-def arguments(_parser: argparse.ArgumentParser) -> None:
-    """Declare no further arguments."""
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("feature", metavar="FEATURE", nargs="?", help="show only this feature, in full")
+    add_colour_argument(parser)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Print the dashboard."""
+    """Print the dashboard, or one feature."""
+    screen = screen_of(terminal, arguments.color, os.environ)
     with open_app(arguments, to_read=True) as app:
+        overview = read_overview(app)
+        if arguments.feature is not None:
+            return _show_feature(app, arguments.feature, overview, terminal, screen)
         answer = call_tool(app, "report.dashboard", {})
         waiting = _waiting_to_start(app, answer.data)
-    return terminal.answer(answer, lambda dashboard: _show(dashboard, waiting, terminal))
+    return terminal.answer(answer, lambda dashboard: _show(dashboard, waiting, overview, terminal, screen))
 
 
-def _show(dashboard: Mapping[str, Any], waiting: Sequence[str], terminal: Terminal) -> None:
+def _show_feature(app: App, name: str, overview: Overview, terminal: Terminal, screen: Screen) -> int:
+    from aop.cli.decide.feature_status import feature_lines
+
+    summary = call_tool(app, "report.feature_summary", {"feature_id": name})
+    rows = call_tool(app, "report.dashboard", {}).data["features"]
+    row = next(row for row in rows if row["feature_id"] == name)
+    whole = msgspec.structs.replace(summary, data={"row": row, **summary.data})
+    return terminal.answer(whole, lambda data: terminal.text("\n".join(feature_lines(data, overview, screen))))
+
+
+def _show(
+    dashboard: Mapping[str, Any], waiting: Sequence[str], overview: Overview, terminal: Terminal, screen: Screen
+) -> None:
     features = dashboard["features"]
-    if not features:
-        terminal.say("No features yet. Start with a spec: aop run -fi SPEC")
-        return
-    width = max(len(row["feature_id"]) for row in features)
-    lines = [line for row in features for line in _lines(row, width)]
+    lines = header_lines(overview, dashboard, screen)
+    if features:
+        lines += ["", *feature_table(overview, features, screen)]
     if waiting:
-        lines.append(f"waiting to start: {', '.join(waiting)}")
-    if dashboard["spent"]["turns"]:
-        lines.append(f"total: {spending_text(msgspec.convert(dashboard['spent'], Spending))}")
+        lines += ["", *wrap(f"Waiting to start: {', '.join(waiting)}", screen.width)]
     # One write: a line at a time would be a system call each.
     terminal.text("\n".join(lines))
+    if not features and not waiting:
+        terminal.say("No features yet. Start with a spec: aop run --file SPEC")
 
 
 def _waiting_to_start(app: App, dashboard: Mapping[str, Any]) -> tuple[str, ...]:
@@ -57,15 +74,3 @@ def _waiting_to_start(app: App, dashboard: Mapping[str, Any]) -> tuple[str, ...]
             for name in missing
             if not any(view.journal(feature_id=FeatureId(name), kinds=("feature_initialised",), newest=1))
         )
-
-
-def _lines(row: Mapping[str, Any], width: int) -> list[str]:
-    gates = " ".join(f"{name}:{verdict}" for name, verdict in row["gates"].items() if verdict != "na")
-    below = [spending_text(msgspec.convert(row["spent"], Spending))] if row["spent"]["turns"] else []
-    below += [row["status_reason"]] if row["status_reason"] else []
-    below += ["paused: aop resume"] if row["paused"] else []
-    below += [f"asks {question}: aop inbox" for question in row["asks"]]
-    below += [visible(" ".join(row["question"].split()))] if row["asks"] else []
-    below += [f"{question} was not answered in time: aop resume" for question in row["out_of_time"]]
-    first = f"{row['feature_id']:<{width}}  {row['status']:<14}  {gates}".rstrip()
-    return [first, *(f"{'':<{width}}  {line}" for line in below)]

@@ -1,8 +1,9 @@
-"""`aop watch`: one line for each feature of a run, kept up to date."""
+"""`aop watch`: the features of a run on one screen, kept up to date."""
 
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -10,21 +11,26 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from aop.cli.screens.overview import Overview, feature_table, header_lines, now_cell, read_overview
+from aop.cli.screens.redrawn_screen import RedrawnScreen
+from aop.cli.screens.styles import Screen, add_colour_argument, screen_of
 from aop.cli.shell.exits import Exit
-from aop.cli.shell.repository import open_app
+from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.ids import FeatureId
 from aop.core.text.counts import count
 from aop.core.text.visible import visible
 from aop.kernel.record.documents.usage import Spending
-from aop.wiring.build import App
+from aop.wiring.build import RECORD, App
 from aop.wiring.supervisor_lease import lease_holder
 
-POLL_SECONDS = 0.3
+POLL_SECONDS = 0.25
+AGES_SECONDS = 1.0
+"""How often the ages on a screen are brought up to date."""
 
 
 class Row(Struct, frozen=True, kw_only=True):
-    """One feature on the screen."""
+    """One feature, for programs."""
 
     feature_id: str
     phase: str
@@ -36,99 +42,168 @@ class Row(Struct, frozen=True, kw_only=True):
     turns: int
     cost_usd: float | None
     """None: not reported."""
+    at_work: Mapping[str, Any] | None
+    """The turn in progress."""
+    waits: str
+    next_command: str
 
 
-def arguments(_parser: argparse.ArgumentParser) -> None:
-    """Add no arguments: the verb has none."""
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    add_colour_argument(parser)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Watch until the run ends or Ctrl-C is pressed."""
-    with open_app(arguments) as app:
+    with open_app(arguments, to_read=True) as app:
         try:
-            return _watch(app, terminal)
+            return _watch(app, arguments, terminal)
         except KeyboardInterrupt:
             terminal.say("aop: stopped watching; the run continues.")
             return Exit.OK
 
 
-def _watch(app: App, terminal: Terminal) -> int:
-    screen = _Screen(terminal)
-    watch = _Watch(app)
-    was_running = False
+def _watch(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
+    is_drawn = terminal.is_screen and not terminal.json
+    view = _DrawnView(app, arguments, terminal) if is_drawn else _PrintedView(app, terminal)
+    clock, was_running = app.gateway.kernel.clock, False
     while True:
         # Read before the rows, so that the last changes of a run are still shown.
         is_running = lease_holder(app.root) is not None
         was_running = was_running or is_running
-        screen.show(watch.rows())
+        if was_running or not is_drawn:
+            view.show()
         if not is_running:
             break
-        app.gateway.kernel.clock.pause(POLL_SECONDS)
+        clock.pause(POLL_SECONDS)
     terminal.say("The run has ended." if was_running else "No run is active. Start one with: aop run")
     return Exit.OK if was_running else Exit.NOT_PROVEN
 
 
-class _Watch:
+class _Record:
+    """Tells cheaply whether the record has changed, without opening it."""
+
+    def __init__(self, app: App) -> None:
+        self._paths = [app.root / f"{RECORD}{end}" for end in ("", "-wal")]
+        self._seen: list[tuple[int, int]] = []
+
+    def has_changed(self) -> bool:
+        """Tell whether the files differ from those of the last call."""
+        found = [_stamp(str(path)) for path in self._paths]
+        changed, self._seen = found != self._seen, found
+        return changed
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return (0, 0)
+    return (found.st_mtime_ns, found.st_size)
+
+
+class _DrawnView:
+    """Draws header and table on a terminal."""
+
+    def __init__(self, app: App, arguments: argparse.Namespace, terminal: Terminal) -> None:
+        self._app = app
+        self._choice = arguments.color
+        self._terminal = terminal
+        self._record = _Record(app)
+        self._drawn = RedrawnScreen(terminal)
+        self._dashboard: Mapping[str, Any] = {}
+        self._draw_at = 0.0
+
+    def show(self) -> None:
+        """Read the record if it has changed; draw if that, the ages or the size of the terminal did."""
+        now = self._app.gateway.kernel.clock.boot_seconds()
+        has_changed = self._record.has_changed()
+        if has_changed:
+            self._dashboard = call_tool(self._app, "report.dashboard", {}).data
+        if has_changed or now >= self._draw_at or self._drawn.is_resized():
+            self._draw_at = now + AGES_SECONDS
+            screen = screen_of(self._terminal, self._choice, os.environ)
+            self._drawn.draw(_screen_lines(read_overview(self._app), self._dashboard, screen))
+
+
+def _screen_lines(overview: Overview, dashboard: Mapping[str, Any], screen: Screen) -> list[str]:
+    rows = [row for row in dashboard["features"] if row["status"] != "merged"]
+    table = ["", *feature_table(overview, rows, screen)] if rows else []
+    return [*header_lines(overview, dashboard, screen), *table]
+
+
+class _PrintedView:
+    """Prints a line for each feature that changed."""
+
+    def __init__(self, app: App, terminal: Terminal) -> None:
+        self._app = app
+        self._terminal = terminal
+        self._record = _Record(app)
+        self._journal = _Journal(app)
+        self._shown: dict[str, Row] = {}
+
+    def show(self) -> None:
+        """Print what changed since the last time."""
+        if not self._record.has_changed():
+            return
+        overview, events = read_overview(self._app), self._journal.read()
+        for each in call_tool(self._app, "report.dashboard", {}).data["features"]:
+            row = _row(each, events)
+            if each["status"] != "merged" and self._shown.get(row.feature_id) != row:
+                self._shown[row.feature_id] = row
+                self._terminal.line(msgspec.to_builtins(row), _line(row, now_cell(overview, each).text))
+
+
+class _Events(Struct):
+    """The first and the last event of a feature."""
+
+    first_at: str
+    last: str
+    last_at: str
+
+
+class _Journal:
     """Reads new journal entries and keeps the first and last event of each feature."""
 
     def __init__(self, app: App) -> None:
         self._app = app
         self._seen = 0
-        self._first: dict[FeatureId, str] = {}
-        self._last: dict[FeatureId, tuple[str, str]] = {}
+        self._events: dict[FeatureId, _Events] = {}
 
-    def rows(self) -> dict[str, Row]:
-        """Return a row for each feature that is not merged."""
+    def read(self) -> Mapping[FeatureId, _Events]:
+        """Return the first and the last event of each feature."""
         with self._app.record.read() as view:
             for entry in view.journal(after=self._seen):
                 self._seen, name = entry.seq, entry.event.feature_id
                 if name is not None:
-                    self._first.setdefault(name, entry.event.at)
-                    self._last[name] = (entry.event.kind, entry.event.at)
-        features = self._app.gateway.call(self._app.person, "report.dashboard", {}).data["features"]
-        return {row["feature_id"]: self._row(row) for row in features if row["status"] != "merged"}
-
-    def _row(self, row: Mapping[str, Any]) -> Row:
-        name = FeatureId(row["feature_id"])
-        kind, at = self._last.get(name, ("", ""))
-        is_on_its_way = row["status"] in ("planning", "building", "qa")
-        return Row(
-            feature_id=name,
-            phase="paused" if row["paused"] and is_on_its_way else row["status"],
-            last_event=kind,
-            last_at=at,
-            seconds=_between(self._first.get(name, at), at),
-            turns=row["spent"]["turns"],
-            cost_usd=msgspec.convert(row["spent"], Spending).cost_usd.known,
-        )
+                    known = self._events.setdefault(name, _Events(entry.event.at, "", ""))
+                    known.last, known.last_at = entry.event.kind, entry.event.at
+        return self._events
 
 
-class _Screen:
-    """Prints rows on a terminal or as lines."""
-
-    def __init__(self, terminal: Terminal) -> None:
-        self._terminal = terminal
-        self._shown: dict[str, Row] = {}
-
-    def show(self, rows: Mapping[str, Row]) -> None:
-        """Redraw on a terminal; elsewhere print what changed."""
-        if rows == self._shown:
-            return
-        if self._terminal.json or not self._terminal.is_screen:
-            for name, row in rows.items():
-                if self._shown.get(name) != row:
-                    self._terminal.line(msgspec.to_builtins(row), line(row))
-        else:
-            up = f"\x1b[{len(self._shown)}A\x1b[J" if self._shown else ""
-            self._terminal.text(up + "\n".join(line(row)[: self._terminal.columns] for row in rows.values()))
-        self._shown = dict(rows)
+def _row(row: Mapping[str, Any], events: Mapping[FeatureId, _Events]) -> Row:
+    name = FeatureId(row["feature_id"])
+    found = events.get(name) or _Events("", "", "")
+    is_on_its_way = row["status"] in ("planning", "building", "qa")
+    return Row(
+        feature_id=name,
+        phase="paused" if row["paused"] and is_on_its_way else row["status"],
+        last_event=found.last,
+        last_at=found.last_at,
+        seconds=_between(found.first_at, found.last_at),
+        turns=row["spent"]["turns"],
+        cost_usd=msgspec.convert(row["spent"], Spending).cost_usd.known,
+        at_work=row["at_work"],
+        waits=row["waits"],
+        next_command=row["next_command"],
+    )
 
 
-def line(row: Row) -> str:
-    """Return a feature as one line."""
+def _line(row: Row, now: str) -> str:
     cost = "cost unknown" if row.cost_usd is None else f"{row.cost_usd:.4f} USD"
-    spent = f"{count(row.turns, 'turn')}  {cost}" if row.turns else "no turn yet"
-    return visible(f"{row.feature_id:<24}  {row.phase:<14}  {row.last_event:<20}  {row.seconds:7.1f} s  {spent}")
+    spent = f"{count(row.turns, 'turn')}, {cost}" if row.turns else "no turn yet"
+    parts = [f"{row.feature_id:<24}  {row.phase:<14}  {row.last_event:<20}  {row.seconds:7.1f} s  {spent}", now]
+    return visible("  ".join([*parts, row.next_command]).rstrip())
 
 
 def _between(first: str, last: str) -> float:

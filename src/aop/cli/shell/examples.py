@@ -23,7 +23,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "inbox": ("aop inbox", "aop inbox --answered"),
     "answer": ('aop answer q1 "Yes, rename it."',),
     "notify": ("aop notify test",),
-    "status": ("aop status", "aop status --json"),
+    "status": ("aop status", "aop status greeting", "aop status --json"),
     "review": ("aop review greeting", "aop review greeting --html review.html"),
     "approve": ("aop approve greeting",),
     "merge": ('aop merge greeting --token TOKEN --message "Greet by name"',),

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import NoReturn
 
-from aop.cli.shell.terminal import columns_of
+from aop.cli.shell.terminal import size_of
 from aop.core.errors import InvalidCliArgs
 
 
@@ -34,4 +34,4 @@ class Help(argparse.HelpFormatter):
 
     def __init__(self, prog: str) -> None:
         columns = os.environ.get("COLUMNS", "")
-        super().__init__(prog, width=int(columns) if columns.isdecimal() else columns_of(sys.__stdout__))
+        super().__init__(prog, width=int(columns) if columns.isdecimal() else size_of(sys.__stdout__).columns)

@@ -47,7 +47,16 @@ class Terminal:
     @property
     def columns(self) -> int:
         """Return the width of that screen."""
-        return columns_of(self._out)
+        return self.size.columns
+
+    @property
+    def size(self) -> os.terminal_size:
+        """Return columns and lines of that screen."""
+        return size_of(self._out)
+
+    def raw(self, text: str) -> None:
+        """Print a text without a line end of its own, for a screen that is redrawn."""
+        self._print(text)
 
     def say(self, text: str) -> None:
         """Print a message for a person, on stderr."""
@@ -161,12 +170,13 @@ def _shape(code: Exit, content: Mapping[str, Json], evidence: Mapping[str, Json]
     return {"schema": OUTPUT_SCHEMA, "ok": code is Exit.OK, **content, "evidence": evidence}
 
 
-def columns_of(stream: TextIO | None) -> int:
-    """Return the width of a terminal, or 80 if the stream is not a terminal or does not tell it."""
+def size_of(stream: TextIO | None) -> os.terminal_size:
+    """Return the size of a terminal, or 80 columns and 24 lines if the stream is not a terminal or does not tell it."""
     try:
-        return (os.get_terminal_size(stream.fileno()).columns if stream else 0) or 80
+        columns, lines = os.get_terminal_size(stream.fileno()) if stream else (0, 0)
     except (OSError, ValueError):
-        return 80
+        columns, lines = 0, 0
+    return os.terminal_size((columns or 80, lines or 24))
 
 
 def _configured(stream: TextIO | None, *, errors: str, encoding: str | None = None) -> TextIO:

@@ -13,7 +13,8 @@ from tests.world import World, files
 
 NONE_RUN = {"plan": "na", "fast": "na", "full": "na", "merge": "na"}
 FIGURES = ("input_tokens", "output_tokens", "cached_input_tokens", "cost_usd")
-ASKS_NOTHING: Any = {"asks": [], "out_of_time": [], "paused": False}
+ASKS_NOTHING: Any = {"asks": [], "out_of_time": [], "paused": False, "at_work": None, "waits": "", "next_command": ""}
+NAMES = ("one", "three", "two")
 NO_TURNS = {"turns": 0, **{name: {"known": None, "unknown_turns": 0} for name in FIGURES}}
 
 
@@ -37,7 +38,10 @@ def test_the_dashboard_shows_status_gates_locks_and_what_blocks(world: World) ->
     )
     world.init("three")
 
-    assert plain(world.ok("report.dashboard")) == {
+    dashboard = plain(world.ok("report.dashboard"))
+    changed = [row.pop("changed_at") for row in dashboard["features"]]
+    assert changed == [world.ok("feature.state_get", feature_id=name)["front_matter"]["last_updated"] for name in NAMES]
+    assert dashboard == {
         "features": [
             {
                 "feature_id": "one",
@@ -68,6 +72,7 @@ def test_the_dashboard_shows_status_gates_locks_and_what_blocks(world: World) ->
                 "blocked_by": ["one"],
                 "spent": NO_TURNS,
                 **ASKS_NOTHING,
+                "waits": "It waits for `one`.",
             },
         ],
         "counts": counted(qa=1, planning=1, blocked=1),
@@ -85,6 +90,16 @@ def test_a_repository_without_features_has_an_empty_dashboard(world: World) -> N
         "runs": {},
         "newest_run": None,
     }
+
+
+def test_a_turn_in_progress_is_named_with_its_agent(world: World) -> None:
+    world.init()
+    turn = {"worker": "planner", "run": "run-1", "provider": "claude", "model": "opus"}
+    world.ok("usage.begin", role=Role.SYSTEM, feature_id="one", **turn)
+    (row,) = world.ok("report.dashboard")["features"]
+    since = row["at_work"].pop("since")
+    assert row["at_work"] == {"role": "planner", "provider": "claude", "model": "opus"}
+    assert since >= row["changed_at"]
 
 
 def test_a_worker_sees_its_own_feature_only(world: World) -> None:

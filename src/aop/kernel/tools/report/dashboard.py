@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import datetime
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from msgspec import Struct
 
@@ -15,8 +15,9 @@ from aop.kernel.record.documents.features import TERMINAL, Collisions, FeatureSt
 from aop.kernel.record.documents.gate_runs import Verdict
 from aop.kernel.record.documents.questions import Question, question_at
 from aop.kernel.record.documents.runs import NewestRun, Pause, RunMetadata
-from aop.kernel.record.documents.usage import FeatureUsage, Spending
+from aop.kernel.record.documents.usage import FeatureUsage, OpenTurn, Spending
 from aop.kernel.record.spending import spent_in, spent_on, total_of
+from aop.kernel.tools.report.standings import Situation, TurnInProgress, standing_of
 
 
 # `gc=False`: rows hold no cycles, and the collector need not search a thousand of them.
@@ -37,6 +38,14 @@ class DashboardRow(Struct, frozen=True, kw_only=True, gc=False):
     """Whether it is paused, alone or with all others."""
     question: str = ""
     """The text of the oldest question that a person has not answered; empty without one."""
+    changed_at: str
+    """When the feature last changed, in UTC."""
+    at_work: TurnInProgress | None
+    """The turn in progress; null if none is."""
+    waits: str
+    """The reason why it does not move, for a person to read; empty if nothing holds it."""
+    next_command: str
+    """The command with which a person moves it; empty if none is needed."""
 
 
 class Dashboard(Struct, frozen=True, kw_only=True):
@@ -59,6 +68,7 @@ class _Feature(Document, frozen=True, kw_only=True, gc=False):
     feature_id: FeatureId
     status: Status
     status_reason: str = ""
+    last_updated: str
     gates: Mapping[str, Verdict]
     locks: HeldLocks = HeldLocks()
     collisions: Collisions = Collisions()
@@ -73,13 +83,14 @@ def dashboard(call: Call, _arguments: Arguments) -> Outcome:
         usages = {usage.feature_id: usage for usage in view.all(FeatureUsage)}
         questions = [each for each in view.all(Question) if each.is_open]
         rests = {rest.feature_id for rest in view.all(Pause)}
+        turns = {turn.feature_id: TurnInProgress.of(turn) for turn in view.all(OpenTurn)}
     counts = dict.fromkeys((status.value for status in Status), 0)
     for state in states:
         counts[state.status] += 1
     going = [
         usages[state.feature_id] for state in states if state.feature_id in usages and state.status not in TERMINAL
     ]
-    facts = _RowFacts(usages, questions, rests, now=call.kernel.clock.now())
+    facts = _RowFacts(usages, questions, rests, turns, now=call.kernel.clock.now())
     rows = tuple(map(facts.row, states))
     return Dashboard(
         features=rows,
@@ -98,34 +109,54 @@ class _RowFacts:
         usages: Mapping[FeatureId, FeatureUsage],
         questions: Iterable[Question],
         rests: AbstractSet[FeatureId | None],
+        turns: Mapping[FeatureId, TurnInProgress],
         *,
         now: datetime,
     ) -> None:
         self._usages = usages
         self._rests = rests
-        self._asks: dict[FeatureId, list[str]] = {}
-        self._out_of_time: dict[FeatureId, list[str]] = {}
-        self._texts: dict[FeatureId, str] = {}
+        self._turns = turns
+        self._asks: dict[FeatureId, list[Question]] = {}
+        self._out_of_time: dict[FeatureId, list[Question]] = {}
         for each in questions:
-            self._texts.setdefault(each.feature_id, each.text)
             side = self._asks if question_at(each, now).is_open else self._out_of_time
-            side.setdefault(each.feature_id, []).append(each.question_id)
+            side.setdefault(each.feature_id, []).append(each)
 
     def row(self, state: _Feature) -> DashboardRow:
         """Return the row of a feature."""
-        name = state.feature_id
+        name, situation = state.feature_id, self._situation(state)
+        standing = standing_of(situation)
         return DashboardRow(
             feature_id=name,
             status=state.status,
             status_reason=state.status_reason,
             gates=state.gates,
             locks=state.locks.held,
-            blocked_by=_blocking_features(state),
+            blocked_by=situation.blocked_by,
             spent=spent_on(self._usages.get(name)),
+            asks=tuple(question.question_id for question in situation.asks),
+            out_of_time=tuple(question.question_id for question in situation.out_of_time),
+            paused=bool(situation.pause),
+            changed_at=state.last_updated,
+            at_work=self._turns.get(name),
+            question=next((each.text for each in (*situation.asks, *situation.out_of_time)), ""),
+            waits=standing.waits,
+            next_command=standing.command,
+        )
+
+    def _situation(self, state: _Feature) -> Situation:
+        name = state.feature_id
+        pause: Literal["", "feature", "all"] = (
+            "all" if None in self._rests else "feature" if name in self._rests else ""
+        )
+        return Situation(
+            feature_id=name,
+            status=state.status,
+            reason=state.status_reason,
+            blocked_by=_blocking_features(state),
             asks=tuple(self._asks.get(name, ())),
             out_of_time=tuple(self._out_of_time.get(name, ())),
-            paused=state.status not in TERMINAL and (None in self._rests or name in self._rests),
-            question=self._texts.get(name, ""),
+            pause="" if state.status in TERMINAL else pause,
         )
 
 

@@ -1,0 +1,1 @@
+"""Screens: tables, colours and ages of what people look at."""
