@@ -13,7 +13,15 @@ from tests.world import World, files
 
 NONE_RUN = {"plan": "na", "fast": "na", "full": "na", "merge": "na"}
 FIGURES = ("input_tokens", "output_tokens", "cached_input_tokens", "cost_usd")
-ASKS_NOTHING: Any = {"asks": [], "out_of_time": [], "paused": False, "at_work": None, "waits": "", "next_command": ""}
+ASKS_NOTHING: Any = {
+    "question": "",
+    "asks": [],
+    "out_of_time": [],
+    "paused": False,
+    "at_work": None,
+    "waits": "",
+    "next_command": "",
+}
 NAMES = ("one", "three", "two")
 NO_TURNS = {"turns": 0, **{name: {"known": None, "unknown_turns": 0} for name in FIGURES}}
 
