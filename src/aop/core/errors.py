@@ -427,7 +427,7 @@ class SandboxUnavailable(Refusal):
 
     code = "sandbox_unavailable"
     move = Move.ASK_PERSON
-    hint = "Install bubblewrap (or AOP's `sandbox` extra), or set `execution.sandbox: auto`."
+    hint = "Install the package `bubblewrap` of your system, or set `execution.sandbox: auto`."
 
 
 class GateFailed(Refusal):

