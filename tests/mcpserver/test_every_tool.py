@@ -164,6 +164,7 @@ PERSONS = {
     "gated.reset",
     "gated.resume",
     "gated.start",
+    "gates.check_base",
     "inbox.answer",
     "inbox.expire",
     "leftovers.note",

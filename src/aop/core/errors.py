@@ -407,6 +407,17 @@ class NoGateSteps(Refusal):
     hint = "Add at least one step for this mode to `agentic/orchestrator/gates.yaml`, and commit it."
 
 
+class BaseGatesFail(Refusal):
+    """The gates fail on the base branch itself, so they could not judge the work of agents."""
+
+    code = "base_gates_fail"
+    move = Move.ASK_PERSON
+    hint = (
+        "Repair the base branch or the gates first: `aop doctor --gates` runs them all. To begin all the same, pass"
+        " `--anyway`."
+    )
+
+
 class UnsupportedParser(Refusal):
     """No parser reads this kind of report."""
 

@@ -57,8 +57,10 @@ class Supervisor:
         features: Sequence[FeatureId],
         providers: Mapping[Role, ProviderChoice],
         limits: RunLimits,
+        *,
+        failing_base: str = "",
     ) -> None:
-        """Record who started this run, its features and its agents (AOP-315)."""
+        """Record who started this run, its features, its agents and a failing base (AOP-315)."""
         order: Json = {
             "run": self.run_name,
             "started_by": started_by,
@@ -66,6 +68,7 @@ class Supervisor:
             "providers": msgspec.to_builtins(providers),
             "limits": msgspec.to_builtins(limits),
             "unfinished_gates": list(self._unfinished_gates()),
+            "failing_base": failing_base[:2000],
         }
         answer = self._gateway.call(SUPERVISOR, "run.began", {"order": order})
         if answer.error is not None:

@@ -31,6 +31,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "gated.resume": "aop.gated.tools.resume",
     "gated.start": "aop.gated.tools.steer",
     "gated.status": "aop.gated.tools.steer",
+    "gates.check_base": "aop.kernel.tools.gates.check_base",
     "gates.list": "aop.kernel.tools.gates.list",
     "gates.run": "aop.kernel.tools.gates.run",
     "gates.status": "aop.kernel.tools.gates.status",

@@ -46,6 +46,8 @@ class RunPlan(Struct, frozen=True, kw_only=True):
     depends_on: Mapping[FeatureId, tuple[FeatureId, ...]]
     choices: Mapping[Role, ProviderChoice]
     limits: RunLimits
+    failing_base: str = ""
+    """Why the gates fail on the base branch, which a person accepted; empty if they pass."""
 
 
 class RunCallbacks(Struct, frozen=True, kw_only=True):
@@ -134,7 +136,9 @@ def supervise(
             callbacks.tell(killed.feature_id, f"{killed.worker}: a turn was killed; its cost counts")
         made.engine.start(made.feature_runs.kinds())
         features = list(dict.fromkeys([*made.supervisor.unfinished_features(), *wanted]))
-        made.supervisor.record_start(app.person.actor, features, plan.choices, plan.limits)
+        made.supervisor.record_start(
+            app.person.actor, features, plan.choices, plan.limits, failing_base=plan.failing_base
+        )
         made.supervisor.submit(features, plan.depends_on)
         callbacks.ready()
         made.supervisor.supervise(until=until, stopped=is_over, report=callbacks.report)

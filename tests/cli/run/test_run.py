@@ -279,9 +279,10 @@ def test_a_supervisor_that_lost_its_lock_ends_when_another_leads(shop: Shop) -> 
 @pytest.mark.req("AOP-231", "AOP-255", "AOP-258", "AOP-259")
 def test_a_run_that_is_killed_during_a_turn_is_finished_by_the_next_one_and_nothing_happens_twice(shop: Shop) -> None:
     shop.wants("held_one", "held_two", "free")
+    logs = [shop.root / f".aop/logs/{name}/planner.log" for name in ("held_one", "held_two")]
     for _ in range(2):
         child = shop.started("--wait")
-        until(lambda: shop.turns_in_progress() >= 2, seconds=SECONDS)
+        until(lambda: all(log.exists() for log in logs), seconds=SECONDS)
         child.send_signal(signal.SIGKILL)
         child.wait()
     (shop.agent / "go").touch()

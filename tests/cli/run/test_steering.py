@@ -21,14 +21,17 @@ def shop(tmp_path: Path) -> Shop:
 
 @pytest.mark.slow
 @pytest.mark.req("AOP-239")
-def test_a_feature_that_used_up_its_turns_has_failed_and_begins_again_when_a_person_says_so(tmp_path: Path) -> None:
+def test_a_feature_whose_failed_agent_a_person_stopped_begins_again_when_a_person_says_so(tmp_path: Path) -> None:
     shop = Shop(tmp_path, "version: 1\nsupervisor: {max_iterations_per_phase: 2}\n")
     shop.wants("bad", "one")
     assert shop.all_at_once().code == 4
-    assert shop.aop("answer", "q1", "Try harder.").code == 0
+    assert shop.aop("answer", "q1", "Try harder.").code == 1
+    assert shop.aop("answer", "q1", "retry").code == 0
+    assert shop.aop("resume", "--wait").code == 4
+    assert shop.aop("answer", "q2", "stop").code == 0
     ran = shop.aop("resume", "--wait")
-    assert (ran.code, shop.statuses()) == (1, {"bad": "failed", "one": "ready_to_merge"})
-    assert "used its 2 turns" in ran.out
+    assert (ran.code, shop.statuses()) == (1, {"bad": "blocked", "one": "ready_to_merge"})
+    assert "The agent's answer is not a valid proposal" in ran.out
     (shop.agent / "good").touch()
     again = shop.aop("retry", "bad", "--wait")
     assert (again.code, shop.statuses()["bad"]) == (0, "ready_to_merge"), again.out + again.err

@@ -24,7 +24,7 @@ from aop.core.text.yaml import MAX_YAML_BYTES
 from aop.kernel.config.gates import Mode, Step
 from aop.kernel.config.in_force import Config
 from aop.kernel.config.loader import ConfigText, ConfigTexts, load_config
-from aop.kernel.config.policy import Policy
+from aop.kernel.gates.steps import missing_steps, needed_modes
 from aop.kernel.ports.git import FileMode
 
 GATES_FILE = f"{FOLDER}/gates.yaml"
@@ -105,30 +105,14 @@ def _checkout_text(repository: Repository, path: str) -> ConfigText | None:
     return None if content is None else ConfigText(source=f"checkout:{path}", content=content)
 
 
-def needed_modes(policy: Policy) -> tuple[Mode, ...]:
-    """Return the modes that a feature must pass before it is merged."""
-    return tuple(dict.fromkeys((*policy.required_modes, policy.required_merge_mode)))
-
-
 def check_gates(config: Config) -> Check:
     """Check that every required mode has steps."""
-    lacking = list(_missing_steps(config))
+    lacking = list(missing_steps(config, sorted(config.gates.profiles)))
     if lacking:
         write = f"Write your test commands into {GATES_FILE}; if it does not exist, `aop init` guesses them."
         return failure("gates", f"No feature can pass: {'; '.join(lacking)}.", write)
     modes = ", ".join(needed_modes(config.policy))
     return fine("gates", f"{', '.join(sorted(config.gates.profiles)) or 'no profiles'}: {modes}")
-
-
-def _missing_steps(config: Config) -> Iterator[str]:
-    policy = config.policy
-    for name, profile in sorted(config.gates.profiles.items()):
-        for mode in needed_modes(policy):
-            steps = profile.modes.steps(mode)
-            if steps is None and not (mode is policy.required_merge_mode and policy.merge_mode_optional):
-                yield f"the profile `{name}` has no mode `{mode}`"
-            elif steps == ():
-                yield f"the mode `{mode}` of the profile `{name}` has no steps"
 
 
 def check_environment(repository: Repository) -> Check:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from aop.cli.run.supervision.arguments import add_anyway_argument
+from aop.cli.run.supervision.base_gates import check_base_gates
 from aop.cli.run.supervision.specs import add_spec_arguments, intake_of
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
@@ -16,6 +18,7 @@ from aop.wiring.supervisor_lease import await_requests_taken, lease_holder
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Say what the verb takes."""
     add_spec_arguments(parser)
+    add_anyway_argument(parser)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -29,6 +32,7 @@ def _add(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
     holder = lease_holder(app.root)
     if holder is None:
         raise NoSupervisor("No supervisor is running in this repository.")
+    check_base_gates(app, arguments, terminal)
     place_specs(app, intake)
     names = [feature.feature_id for feature in intake.features]
     for name in names:

@@ -12,6 +12,7 @@ from aop.cli.shell.terminal import Terminal
 from aop.core.errors import SupervisorRunning
 from aop.kernel.gateway.calls import Envelope
 from aop.kernel.record.documents.runs import Pause
+from aop.wiring.build import App
 from aop.wiring.supervisor_lease import lease_holder
 
 
@@ -25,15 +26,18 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """End pauses; supervise the unfinished features unless a supervisor is running."""
     with open_app(arguments) as app:
         holder = lease_holder(app.root)
-        plan = plan_of(app, arguments) if holder is None else None
-        answer = call_tool(app, "run.resume", {"feature_id": arguments.feature})
-        if plan is not None:
-            return start_run(app, plan, arguments, terminal)
-        return _report_resumed(holder, answer, terminal)
+        if holder is not None:
+            return _report_resumed(holder, _end_pauses(app, arguments.feature), terminal)
+        plan = plan_of(app, arguments)
+        return start_run(app, plan, arguments, terminal, before=lambda: _end_pauses(app, arguments.feature))
 
 
-def _report_resumed(holder: LeaseHolder | None, answer: Envelope, terminal: Terminal) -> int:
-    pid = holder.pid if holder else None
+def _end_pauses(app: App, feature: str | None) -> Envelope:
+    return call_tool(app, "run.resume", {"feature_id": feature})
+
+
+def _report_resumed(holder: LeaseHolder, answer: Envelope, terminal: Terminal) -> int:
+    pid = holder.pid
     if not answer.data["resumed"]:
         raise SupervisorRunning(f"Nothing was paused, and a supervisor is already running: process {pid}.", pid=pid)
     resumed = ["everything" if name == Pause.all else name for name in answer.data["resumed"]]

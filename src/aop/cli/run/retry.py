@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from aop.cli.run.supervision.arguments import add_supervision_arguments
+from aop.cli.run.supervision.base_gates import check_base_gates
 from aop.cli.run.supervision.supervise import plan_of, start_run
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
@@ -23,10 +24,10 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Hand the feature to the running supervisor, or supervise it here."""
     with open_app(arguments) as app:
         if lease_holder(app.root) is not None:
+            check_base_gates(app, arguments, terminal)
             return _hand_over(app, arguments.feature, terminal)
         plan = plan_of(app, arguments)
-        _request_retry(app, arguments.feature)
-        return start_run(app, plan, arguments, terminal)
+        return start_run(app, plan, arguments, terminal, before=lambda: _request_retry(app, arguments.feature))
 
 
 def _hand_over(app: App, feature: str, terminal: Terminal) -> int:

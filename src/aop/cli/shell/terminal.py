@@ -45,6 +45,11 @@ class Terminal:
         return self._out.isatty()
 
     @property
+    def is_interactive(self) -> bool:
+        """Tell whether a person can be asked here."""
+        return self._in.isatty() and not self.json
+
+    @property
     def columns(self) -> int:
         """Return the width of that screen."""
         return self.size.columns

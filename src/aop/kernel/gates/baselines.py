@@ -6,6 +6,7 @@ import msgspec
 
 from aop.core.errors import GateTimeout, TransientExecFailure
 from aop.core.ids import CommitId
+from aop.kernel.gates.base_verdicts import store_verdict
 from aop.kernel.gates.gate_runs import GatePlan, run_gates
 from aop.kernel.gateway.calls import Call
 from aop.kernel.record.documents.gate_runs import GateRun, TestBaseline
@@ -27,6 +28,7 @@ def tests_on_base(call: Call, plan: GatePlan) -> int | None:
         run = run_gates(call, msgspec.structs.replace(plan, subject=subject), checkout)
     with call.kernel.record.write() as tx:
         store_baseline(tx, base, run)
+        store_verdict(tx, run)
     return run.tests.get("ran")
 
 

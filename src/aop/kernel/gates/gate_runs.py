@@ -55,6 +55,8 @@ class GatePlan(Struct, frozen=True, kw_only=True):
     """The extras of the checkout in which it runs."""
     named_tests: tuple[str, ...] = ()
     """The tests whose outcome is looked up in the test report."""
+    logs: str = ""
+    """The folder of its logs, from the root of the repository; empty for that of the feature."""
 
 
 def plan_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Config) -> GatePlan:
@@ -182,10 +184,11 @@ def _run_steps(call: Call, plan: GatePlan, steps: Sequence[Step], checkout: Path
 
 def _run_step(call: Call, plan: GatePlan, step: Step, checkout: Path, log_name: str) -> _StepRun:
     """Run a step, and retry transient failures of the machine (AOP-277)."""
-    attempt, log_path = 1, f"{folder_of(plan.feature_id)}/logs/{log_name}.log"
+    folder = plan.logs or f"{folder_of(plan.feature_id)}/logs"
+    attempt, log_path = 1, f"{folder}/{log_name}.log"
     ended = _run_once(call, plan, step, checkout, log_path)
     while ended.transient and attempt <= _retries(plan.policy.execution):
-        attempt, log_path = attempt + 1, f"{folder_of(plan.feature_id)}/logs/{log_name}-{attempt + 1}.log"
+        attempt, log_path = attempt + 1, f"{folder}/{log_name}-{attempt + 1}.log"
         ended = _run_once(call, plan, step, checkout, log_path)
     result = _step_result(step, ended, log_path, attempts=attempt)
     digest = call.kernel.files.fingerprint(log_path) or ""

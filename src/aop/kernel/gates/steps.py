@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from aop.core.errors import InvalidOverridePrecedence, NoGateSteps, UnknownGateProfileOrMode
 from aop.core.text.json import canonical_json
 from aop.kernel.config.gates import Gates, Mode, Profile, Step
+from aop.kernel.config.in_force import Config
 from aop.kernel.config.policy import Policy
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.gate_runs import GateRun, Subject, Verdict
@@ -24,6 +25,24 @@ def profile_named(gates: Gates, name: str) -> Profile:
             f"There is no gate profile `{name}` in gates.yaml.", profile=name, profiles=sorted(gates.profiles)
         )
     return profile
+
+
+def needed_modes(policy: Policy) -> tuple[Mode, ...]:
+    """Return the modes that a feature must pass before it is merged."""
+    return tuple(dict.fromkeys((*policy.required_modes, policy.required_merge_mode)))
+
+
+def missing_steps(config: Config, profiles: Iterable[str]) -> Iterator[str]:
+    """Return a reason for each required mode of some profiles that proves nothing."""
+    policy = config.policy
+    for name in profiles:
+        profile = profile_named(config.gates, name)
+        for mode in needed_modes(policy):
+            steps = profile.modes.steps(mode)
+            if steps is None and not (mode is policy.required_merge_mode and policy.merge_mode_optional):
+                yield f"the profile `{name}` has no mode `{mode}`"
+            elif steps == ():
+                yield f"the mode `{mode}` of the profile `{name}` has no steps"
 
 
 def check_overrides(plan: Plan, profile: Profile, policy: Policy) -> None:

@@ -7,10 +7,13 @@ import time
 from collections.abc import Callable
 from typing import Literal, NoReturn
 
+import msgspec
+
 from aop.adapters.machine.background import run_in_background
 from aop.adapters.machine.supervisor_lease import SupervisorLease
 from aop.adapters.processes.orphans import end_children
 from aop.cli.run.supervision.arguments import preference_of
+from aop.cli.run.supervision.base_gates import check_base_gates
 from aop.cli.run.supervision.report import FeatureCounts, print_facts, read_facts
 from aop.cli.run.supervision.signals import Stopping, stop_on_signals
 from aop.cli.shell.exits import Exit
@@ -43,12 +46,16 @@ def start_run(
     arguments: argparse.Namespace,
     terminal: Terminal,
     *,
-    before: Callable[[], None] = lambda: None,
+    before: Callable[[], object] = lambda: None,
 ) -> int:
-    """Take the lease, do what comes before, and supervise here or in the background. Raises: SupervisorRunning."""
+    """Take the lease, check the base branch, do what comes before, and supervise here or in the background.
+
+    Raises: SupervisorRunning, CallRefused.
+    """
     if app.telemetry is None and any(app.settings.environ.get(name) for name in SPAN_ENDPOINTS):
         terminal.say("aop: spans are switched on, but OpenTelemetry is not installed: pip install 'aop[otel]'")
     with take_lease(app.root) as lease:
+        plan = msgspec.structs.replace(plan, failing_base=check_base_gates(app, arguments, terminal))
         before()
         if arguments.wait:
             return _supervise(app, plan, lease, terminal)

@@ -68,6 +68,23 @@ class GateRun(Document, frozen=True, kw_only=True):
     finished_at: str
 
 
+class BaseVerdict(Document, frozen=True, kw_only=True):
+    """Whether gates pass on a tree of the base branch: a run of agents begins only where they do."""
+
+    kind: ClassVar[str] = "base_verdict"
+
+    tree: TreeId
+    definition: str
+    """Of the gates that ran."""
+    passed: bool
+    failure: str = ""
+    """Why they did not pass."""
+    machine: str = ""
+    """The programs that decided it."""
+    accepted_by: str = ""
+    """The person who began work although they fail; empty if nobody did."""
+
+
 class TestBaseline(Document, frozen=True, kw_only=True):
     """How many tests run on a commit of the base branch: what a feature must not fall below."""
 

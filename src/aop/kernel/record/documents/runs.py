@@ -66,6 +66,8 @@ class RunOrder(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The limits of parallel work."""
     unfinished_gates: tuple[Name, ...] = ()
     """The features whose gates an earlier run began and did not finish."""
+    failing_base: Annotated[str, Meta(max_length=2000)] = ""
+    """Why the gates fail on the base branch, which a person accepted; empty if they pass."""
 
 
 class PendingWork(Struct, frozen=True, kw_only=True):

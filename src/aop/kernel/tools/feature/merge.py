@@ -14,6 +14,7 @@ from aop.core.structs import copy_fields
 from aop.kernel.config.policy import MergeStrategy
 from aop.kernel.features.lifecycle import require_status, store_feature, with_status
 from aop.kernel.features.worktree_hold import held_feature
+from aop.kernel.gates.base_verdicts import store_merged_verdicts
 from aop.kernel.gates.baselines import store_baseline
 from aop.kernel.gates.gate_runs import evidence_pointers, gate_failure, record_run
 from aop.kernel.gates.steps import with_verdict
@@ -225,6 +226,7 @@ def _finish_merge(call: Call, intent: MergeIntent) -> Outcome:
         tx.put(run, run.run_id)
         if "ran" in run.tests:
             store_baseline(tx, prepared.merge_commit, run)
+        store_merged_verdicts(tx, state, run)
         stored = store_feature(tx, state, after, now=kernel.now())
         tx.append(
             call.event(

@@ -1,0 +1,98 @@
+"""Base verdicts: whether the gates pass on the base branch itself, measured once."""
+
+from __future__ import annotations
+
+from aop.core.errors import NoGateSteps
+from aop.core.ids import CommitId, FeatureId
+from aop.kernel.config.gates import Mode
+from aop.kernel.config.in_force import Config
+from aop.kernel.gates.gate_runs import GatePlan
+from aop.kernel.gates.reports.verdict import reports_of
+from aop.kernel.gates.steps import definition_of, effective_steps, missing_steps, profile_named
+from aop.kernel.gateway.calls import Call
+from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.record.documents.gate_runs import BaseVerdict, GateRun, Subject, Verdict
+from aop.kernel.record.port import Snapshot, Transaction
+
+PROFILE = "default"
+"""The profile that every feature begins with."""
+LOGS = ".aop/base"
+_NO_FEATURE = FeatureId("base")
+
+
+def refuse_empty_gates(config: Config) -> None:
+    """Refuse to start work that no gate could prove. Raises: NoGateSteps."""
+    lacking = list(missing_steps(config, (PROFILE,)))
+    if lacking:
+        raise NoGateSteps(
+            f"No feature can be proven: {'; '.join(lacking)}.",
+            hint="Write your test commands into `agentic/orchestrator/gates.yaml` and commit it. `aop init` proposes"
+            " them; `aop doctor --gates` tries them.",
+            profile=PROFILE,
+        )
+
+
+def base_plan(call: Call, config: Config, head: CommitId, profile_name: str, mode: Mode) -> GatePlan:
+    """Return the gate run that proves a commit of the base branch itself."""
+    profile = profile_named(config.gates, profile_name)
+    steps = effective_steps(profile_name, profile, mode, None, config.policy)
+    return GatePlan(
+        feature_id=_NO_FEATURE,
+        profile_name=profile_name,
+        profile=profile,
+        mode=mode,
+        steps=steps,
+        reports=reports_of(profile_name, profile, mode, config.policy),
+        subject=Subject(
+            tree=call.kernel.git.objects.tree_of(head),
+            base_commit=head,
+            definition=definition_of(steps, profile, config.policy),
+        ),
+        policy=config.policy,
+        config_hash=config.hash,
+        logs=LOGS,
+    )
+
+
+def verdict_key(subject: Subject) -> str:
+    """Return the key of the verdict on a tree of the base branch and a definition."""
+    return f"{subject.tree}:{subject.definition}"
+
+
+def known_verdict(view: Snapshot, subject: Subject) -> BaseVerdict | None:
+    """Return the recorded verdict on a tree of the base branch and a definition."""
+    return view.get(BaseVerdict, verdict_key(subject))
+
+
+def store_verdict(tx: Transaction, run: GateRun, *, accepted_by: str = "") -> None:
+    """Store the verdict of a run on the base branch; a person may accept one that failed."""
+    key = verdict_key(run.subject)
+    known = tx.get(BaseVerdict, key)
+    verdict = BaseVerdict(
+        version=known.version + 1 if known else 1,
+        tree=run.subject.tree,
+        definition=run.subject.definition,
+        passed=run.verdict is Verdict.PASS,
+        failure=run.failure,
+        machine=run.machine,
+        accepted_by=accepted_by,
+    )
+    if known is None or not _is_same(known, verdict):
+        tx.put(verdict, key)
+
+
+def store_merged_verdicts(tx: Transaction, state: FeatureState, merged: GateRun) -> None:
+    """Store what is known of a merged tree, so that the next run need not measure it again."""
+    earlier = [tx.get(GateRun, run_id) for run_id in state.evidence.latest_by_mode.values()]
+    for run in (merged, *earlier):
+        if run is not None and run.subject.tree == merged.subject.tree and run.verdict is Verdict.PASS:
+            store_verdict(tx, run)
+
+
+def _is_same(known: BaseVerdict, verdict: BaseVerdict) -> bool:
+    return (known.passed, known.machine, known.accepted_by, known.failure) == (
+        verdict.passed,
+        verdict.machine,
+        verdict.accepted_by,
+        verdict.failure,
+    )
