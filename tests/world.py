@@ -229,3 +229,24 @@ def run_aop(
         env=environment,
     )
     return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def run_aop_at_terminal(folder: Path, *words: str, types: str, seconds: float = 300.0) -> Ran:
+    """Run `aop` as a person does who types these lines at a terminal; its messages still go to a pipe."""
+    ours, theirs = os.openpty()
+    try:
+        os.write(ours, types.encode())
+        done = subprocess.run(
+            [sys.executable, "-m", "aop.cli.main", *words],
+            cwd=folder,
+            stdin=theirs,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=seconds,
+            env={**os.environ, "USER": "ada"},
+        )
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    return Ran(done.returncode, done.stdout, done.stderr)

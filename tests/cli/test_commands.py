@@ -450,7 +450,8 @@ def test_a_merge_prints_the_commit_and_nothing_else_on_stdout(ready: Path) -> No
     ran = run_aop(ready, "merge", "one", "--token", approved(ready), "--strategy", "squash", "--message", "Shout")
     assert (ran.code, ran.out) == (0, git(ready, "rev-parse", "main"))
     assert "Merged one into main (squash)." in ran.err
-    assert "update it there with" in ran.err
+    assert "The checkout shows `main` at " in ran.err
+    assert git(ready, "status", "--porcelain") == ""
     assert git(ready, "log", "-1", "--format=%s", "main") == "Shout\n"
 
 

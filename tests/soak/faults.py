@@ -120,7 +120,7 @@ def staged(operation: Operation, root: Path) -> Stage:
 def _prepared(world: World, operation: Operation) -> tuple[str, ...]:
     if operation is MERGE:
         world.ready()
-        return ("merge", "one", "--token", world.approval())
+        return ("merge", "one", "--leave-checkout", "--token", world.approval())
     given: tuple[str, dict[str, object]]
     if operation is PLAN:
         world.init()

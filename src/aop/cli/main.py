@@ -42,7 +42,8 @@ GROUPS = {
         "notify": "send a test notification to every target of the policy",
         "review": "show everything that a feature changes, and the evidence for it",
         "approve": "look at a feature, and approve its tree for one merge",
-        "merge": "merge an approved feature into the base branch",
+        "merge": "look at a feature, approve it, and merge it into the base branch",
+        "sync": "bring the checkout of the base branch up to the branch, and lose no local change",
     },
     ("change", "change a feature"): {
         "undo": "go back one step of a feature, after listing its trees",

@@ -499,7 +499,10 @@ class UserApprovalRequired(Refusal):
 
     code = "user_approval_required"
     move = Move.ASK_PERSON
-    hint = "A person reviews the change and runs `aop approve FEATURE`; pass the token that it prints."
+    hint = (
+        "A person runs `aop merge FEATURE` at a terminal (or with `--yes`), which approves and merges;"
+        " or `aop approve FEATURE`, and passes the token that it prints with `--token`."
+    )
 
 
 class ApprovalInvalid(Refusal):
@@ -546,6 +549,33 @@ class BaseMoved(Refusal):
     code = "base_moved"
     move = Move.RETRY
     hint = "Send the merge again; nothing was changed."
+
+
+class CheckoutChanged(Refusal):
+    """Local changes in the checkout of the base branch would be lost."""
+
+    code = "checkout_changed"
+    move = Move.ASK_PERSON
+    hint = (
+        "Commit or stash these files, then repeat the command;"
+        " with `--leave-checkout`, `aop merge` leaves the checkout as it is."
+    )
+
+
+class CheckoutBusy(Refusal):
+    """Git is in the middle of something in the checkout of the base branch."""
+
+    code = "checkout_busy"
+    move = Move.ASK_PERSON
+    hint = "End it, then repeat the command; with `--leave-checkout`, `aop merge` leaves the checkout as it is."
+
+
+class CheckoutNeedsFilter(Refusal):
+    """The checkout of the base branch needs a filter program of git, and AOP starts none."""
+
+    code = "checkout_needs_filter"
+    move = Move.ASK_PERSON
+    hint = "Merge with `--leave-checkout`; `aop sync` then names the git command that updates the checkout."
 
 
 class FeatureBranchMoved(Refusal):

@@ -63,6 +63,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "repo.rebase_onto_main": "aop.kernel.tools.repo.base",
     "repo.search": "aop.kernel.tools.repo.search",
     "repo.status": "aop.kernel.tools.repo.status",
+    "repo.sync": "aop.kernel.tools.repo.sync",
     "report.dashboard": "aop.kernel.tools.report.dashboard",
     "report.feature_summary": "aop.kernel.tools.report.feature_summary",
     "request_scope_reduction": "aop.gated.tools.workflow",

@@ -14,6 +14,7 @@ from aop.adapters.git.refs.lock_notes import is_branch_name
 from aop.adapters.git.repository import Repository, open_repository
 from aop.core.errors import (
     BranchExists,
+    CheckoutChanged,
     Fault,
     InvalidConfiguration,
     InvalidFeatureSlug,
@@ -22,7 +23,7 @@ from aop.core.errors import (
     PatchDoesNotApply,
 )
 from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
-from aop.kernel.ports.git import ConflictedPaths, FileMode, Git, MergedTree, TreeChange, TreeEntry
+from aop.kernel.ports.git import CheckoutStep, ConflictedPaths, FileMode, Git, MergedTree, TreeChange, TreeEntry
 from tests.adapters.git.repositories import (
     ALICE,
     BASE,
@@ -521,11 +522,9 @@ def test_a_checkout_that_is_behind_is_left_alone_and_told_how_to_follow(reposito
     advice = repository.worktrees.checkout_behind("main", old=old, new=new)
     assert user_state(repository) == before
     assert advice == (
-        f"`main` is checked out at the repository's root, and still shows the files of"
-        f" `{old[:12]}`; update it there with `git update-index -q --refresh; git read-tree -m -u"
-        f" {old} {new}`."
+        "`main` is checked out at the repository's root, and shows older files; update it with `aop sync`."
     )
-    run_advice(repository.root, advice)
+    assert repository.checkout.follow("main") == CheckoutStep(old=old, new=new, files=3)
     assert git(repository.root, "status", "--porcelain", "--", "src", "new.txt", "README.md") == ""
     assert (repository.root / "src/a.txt").read_text() == "merged\n"
 
@@ -535,13 +534,12 @@ def test_following_keeps_local_changes_and_refuses_to_lose_them(repository: Repo
     new = commit_on_top(repository, {"src/a.txt": "merged\n"})
     repository.branches.move("main", to=new, old=old)
     write_files(repository.root, {"src/a.txt": "mine\n", "README.md": "mine too\n"})
-    advice = repository.worktrees.checkout_behind("main", old=old, new=new)
-    assert advice is not None
-    with pytest.raises(subprocess.CalledProcessError):
-        run_advice(repository.root, advice)
+    with pytest.raises(CheckoutChanged) as refused:
+        repository.checkout.follow("main")
+    assert refused.value.facts == {"paths": ["src/a.txt"]}
     assert (repository.root / "src/a.txt").read_text() == "mine\n"
     git(repository.root, "restore", "--source", old, "src/a.txt")
-    run_advice(repository.root, advice)
+    assert repository.checkout.follow("main") == CheckoutStep(old=old, new=new, files=1)
     assert (repository.root / "src/a.txt").read_text() == "merged\n"
     assert (repository.root / "README.md").read_text() == "mine too\n"
 
@@ -560,6 +558,10 @@ def test_a_branch_that_nobody_looks_at_leaves_nothing_behind(repository: Reposit
     assert advice is not None
     assert advice.startswith("`watched` is checked out at `with space`, and still shows the files")
     assert str(tmp_path) not in advice
+    assert repository.branches.move("watched", to=new, old=old)
+    run_advice(tmp_path / "with space", advice)
+    assert git(tmp_path / "with space", "status", "--porcelain") == ""
+    assert (tmp_path / "with space/z").read_text() == "z\n"
     assert repository.worktrees.checkout_behind("watched", old=old, new=old) is None
 
 

@@ -134,8 +134,8 @@ def test_the_log_of_the_failed_gate_shows_the_real_failure_of_the_real_test(shop
 def test_the_checkout_was_left_alone_and_a_person_is_told_how_to_follow(kept: Ran, shop: World) -> None:
     assert git(shop.root, "diff", "--stat", f"main~{len(FEATURES)}") == ""
     assert git(shop.root, "ls-files", "--others", "--exclude-standard") == ""
-    command = re.findall(r"update it there with `(.*)`", kept.err)[-1]
-    assert subprocess.run(["sh", "-c", command], cwd=shop.root, check=False, timeout=300).returncode == 0
+    assert re.findall(r"update it with `(.*)`", kept.err)[-1] == "aop sync"
+    assert run_aop(shop.root, "sync").code == 0
     assert git(shop.root, "status", "--porcelain") == ""
 
 

@@ -11,6 +11,7 @@ from aop.adapters.doctor.agents import check_agents
 from aop.adapters.doctor.checks import Check, Health, failure
 from aop.adapters.doctor.repository import (
     check_base_branch,
+    check_checkout,
     check_environment,
     check_gates,
     check_programs,
@@ -46,6 +47,7 @@ def _repository_checks(repository: Repository, environ: Mapping[str, str]) -> It
     yield from _or_failure("base branch", lambda: [check_base_branch(repository, config)])
     yield from checks
     if config is not None:
+        yield from _or_failure("checkout", lambda: check_checkout(repository, config))
         yield check_gates(config)
         yield from _or_failure("programs", lambda: check_programs(repository, config, environ))
     yield check_environment(repository)

@@ -62,6 +62,13 @@ def check_base_branch(repository: Repository, config: Config | None) -> Check:
     )
 
 
+def check_checkout(repository: Repository, config: Config) -> Iterator[Check]:
+    """Check that a checkout of the base branch shows it."""
+    behind = repository.checkout.behind(config.policy.worktree.base_branch)
+    if behind is not None:
+        yield warning("checkout", behind, "Update it with: aop sync")
+
+
 def load_configuration(repository: Repository) -> tuple[Config | None, list[Check]]:
     """Return the configuration in force, if its three files are valid, and their checks."""
     try:

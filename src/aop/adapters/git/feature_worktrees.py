@@ -15,7 +15,7 @@ from aop.adapters.git.process.output import object_id, porcelain
 from aop.adapters.git.process.program import GitDir
 from aop.adapters.git.refs.branches import Branches, branch_ref
 from aop.adapters.git.repository_objects import RepositoryObjects
-from aop.adapters.git.worktrees.registrations import Registrations, how_to_follow
+from aop.adapters.git.worktrees.registrations import Registrations, how_to_follow, how_to_sync
 from aop.core import ids
 from aop.core.errors import Fault, WorktreeMissing
 from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
@@ -151,8 +151,10 @@ class FeatureWorktrees:
         ]
         if old == new or not behind:
             return None
-        places = ["the repository's root" if folder == self._root else f"`{folder.name}`" for folder in behind]
-        return " ".join(how_to_follow(place, branch, object_id(old), object_id(new)) for place in places)
+        return " ".join(
+            how_to_sync(branch) if folder == self._root else how_to_follow(f"`{folder.name}`", branch, old, new)
+            for folder in behind
+        )
 
     @cached_property
     def _watches(self) -> Watches:

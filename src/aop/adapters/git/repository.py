@@ -21,16 +21,18 @@ from aop.adapters.git.worktrees.excludes import exclude_runtime_files
 from aop.adapters.git.worktrees.registrations import Registrations
 from aop.adapters.machine.clock import SystemClock
 from aop.core.errors import InvalidConfiguration
+from aop.core.ids import CommitId
 
 if TYPE_CHECKING:
     # Few commands merge.
+    from aop.adapters.git.checkouts.user_checkout import UserCheckout
     from aop.adapters.git.objects.merges import Merges
 
 DIGEST_SIZES = {"sha1": 20, "sha256": 32}
 
 
 class Repository:
-    """One repository with a work tree. Nothing here writes the user's files, index, HEAD or config."""
+    """One repository with a work tree. Only `checkout` writes the user's files and index; nothing HEAD or config."""
 
     def __init__(
         self, program: GitProgram, *, root: Path, git_dir: Path, object_format: str, worktrees: str = ".worktrees"
@@ -39,6 +41,7 @@ class Repository:
         """The top folder of the user's own checkout."""
         self.git_dir = git_dir
         """The git directory that all worktrees share."""
+        self._program = program
         self._digest_size = digest_size = DIGEST_SIZES[object_format]
         self._worktrees_folder = worktrees
         # Refs and single objects are read here. Commands that look into files run in the neutral git directory.
@@ -49,7 +52,13 @@ class Repository:
         self._loose = LooseObjects(git_dir / "objects", ObjectLog(root, SystemClock().boot_id))
         self._registrations = Registrations(git, root=root, common=git_dir)
         self.objects = RepositoryObjects(git, neutral, self._loose, root=root)
-        self.branches = Branches(git, root=root, common=git_dir, flush_objects=self._loose.flush_names)
+        self.branches = Branches(
+            git,
+            root=root,
+            common=git_dir,
+            flush_objects=self._loose.flush_names,
+            before_move=self._note_checkout,
+        )
         self.worktrees = FeatureWorktrees(
             self._registrations,
             self.objects,
@@ -67,6 +76,27 @@ class Repository:
 
         objects = self.git_dir / "objects"
         return Merges(self._neutral(), root=self.root, objects=objects, digest_size=self._digest_size)
+
+    @cached_property
+    def checkout(self) -> UserCheckout:
+        """Return the person's own checkout."""
+        from aop.adapters.git.checkouts.user_checkout import UserCheckout
+
+        personal = GitDir(
+            self._program.personal(), git_dir=self.git_dir, work_tree=self.root, environment={}, root=self.root
+        )
+        return UserCheckout(
+            personal,
+            self.objects,
+            self.branches,
+            self._registrations,
+            root=self.root,
+            git_dir=self.git_dir,
+            digest_size=self._digest_size,
+        )
+
+    def _note_checkout(self, branch: str, old: CommitId) -> None:
+        self.checkout.note_move(branch, old)
 
     def close(self) -> None:
         """End the git processes that stay; a later question starts them again."""

@@ -8,6 +8,8 @@ from typing import Any
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
+from aop.kernel.gateway.calls import Envelope
+from aop.kernel.merges.checkout import check_checkout_follows
 from aop.kernel.merges.merge import check_approvable
 from aop.kernel.record.documents.features import FeatureState
 from aop.wiring.build import App
@@ -21,18 +23,27 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Show, ask, approve."""
-    which = {"feature_id": arguments.feature}
+    question = f"Approve this tree of {arguments.feature} for one merge?"
     with open_app(arguments) as app:
-        status = call_tool(app, "repo.status", which).data
-        _refuse_unready(app, arguments.feature)
-        stat = call_tool(app, "repo.diff", {**which, "options": {"stat": True}}).data
-        _show(terminal, status, stat, call_tool(app, "evidence.latest", which).data)
-        if not arguments.yes and not terminal.confirm(f"Approve this tree of {arguments.feature} for one merge?"):
-            terminal.say("Not approved. Nothing changed.")
-            return Exit.NOT_PROVEN
-        seen = {"tree": status["tree"], "base": status["base_head"]}
-        approved = call_tool(app, "feature.approve", {**which, **seen})
+        approved = ask_for_approval(app, terminal, arguments.feature, question=None if arguments.yes else question)
+    if approved is None:
+        terminal.say("Not approved. Nothing changed.")
+        return Exit.NOT_PROVEN
     return terminal.answer(approved, lambda granted: _show_token(granted, terminal))
+
+
+def ask_for_approval(
+    app: App, terminal: Terminal, feature: str, *, question: str | None, follow: bool = False
+) -> Envelope | None:
+    """Show a feature, ask unless the answer is known, and approve it; None if the person says no."""
+    which = {"feature_id": feature}
+    status = call_tool(app, "repo.status", which).data
+    _refuse_unready(app, feature, follow=follow)
+    stat = call_tool(app, "repo.diff", {**which, "options": {"stat": True}}).data
+    _show(terminal, status, stat, call_tool(app, "evidence.latest", which).data)
+    if question is not None and not terminal.confirm(question):
+        return None
+    return call_tool(app, "feature.approve", {**which, "tree": status["tree"], "base": status["base_head"]})
 
 
 def _show_token(granted: Any, terminal: Terminal) -> None:
@@ -40,13 +51,15 @@ def _show_token(granted: Any, terminal: Terminal) -> None:
     terminal.text(granted["token"])
 
 
-def _refuse_unready(app: App, feature: str) -> None:
-    """Refuse before asking what could not be approved; the approval itself checks again."""
+def _refuse_unready(app: App, feature: str, *, follow: bool) -> None:
+    """Refuse before asking what could not be approved or merged; approval and merge check again."""
     kernel = app.gateway.kernel
     with kernel.record.read() as view:
         state = view.get(FeatureState, feature)
         if state is not None:
             check_approvable(kernel, view, state)
+    if state is not None and follow:
+        check_checkout_follows(kernel, state)
 
 
 def _show(terminal: Terminal, status: Any, stat: Any, evidence: Any) -> None:

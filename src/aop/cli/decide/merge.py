@@ -1,4 +1,4 @@
-"""`aop merge`: merge an approved feature into the base branch."""
+"""`aop merge`: show, ask, approve, merge, and bring the checkout along."""
 
 from __future__ import annotations
 
@@ -6,40 +6,91 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
+from aop.cli.decide.approve import ask_for_approval
+from aop.cli.shell.exits import Exit
 from aop.cli.shell.followers import send_back_conflicts
 from aop.cli.shell.repository import call_tool, open_app
-from aop.cli.shell.terminal import Terminal
+from aop.cli.shell.terminal import CallRefused, Terminal
 from aop.core.errors import Json
+from aop.kernel.config.policy import CheckoutRule, MergePolicy
+from aop.kernel.gateway.calls import Envelope
+from aop.wiring.build import App
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("feature", metavar="FEATURE", help="the id of a feature; `aop status` lists them")
-    parser.add_argument("--token", metavar="TOKEN", help="the token that `aop approve` printed")
+    parser.add_argument("--yes", action="store_true", help="approve without asking (for scripts that a person runs)")
+    parser.add_argument("--token", metavar="TOKEN", help="the token that `aop approve` printed, instead of asking")
     parser.add_argument(
         "--strategy", default="merge_commit", metavar="S", help="merge_commit (default), squash or rebase"
     )
     parser.add_argument("--message", default="", metavar="M", help="the commit message")
+    parser.add_argument(
+        "--leave-checkout", action="store_true", help="leave a checkout of the base branch as it is, for `aop sync`"
+    )
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Merge the feature."""
-    payload: dict[str, Json] = {
-        "feature_id": arguments.feature,
-        "merge_strategy": arguments.strategy,
-        "commit_message": arguments.message,
-        "user_approval_token": arguments.token,
-    }
     with open_app(arguments) as app:
-        answer = call_tool(app, "feature.ready_to_merge", payload, report=terminal.say)
+        rules = app.gateway.kernel.config().policy.merge_policy
+        follow = _follows(rules, arguments, terminal)
+        token = arguments.token
+        if token is None and rules.require_user_approval and (arguments.yes or terminal.is_interactive):
+            question = None if arguments.yes else f"Approve this tree of {arguments.feature} and merge it?"
+            approved = ask_for_approval(app, terminal, arguments.feature, question=question, follow=follow)
+            if approved is None:
+                terminal.say("Not merged. Nothing changed.")
+                return Exit.NOT_PROVEN
+            token = approved.data["token"]
+        answer = call_tool(
+            app, "feature.ready_to_merge", _payload(arguments, token, follow=follow), report=terminal.say
+        )
+        if follow:
+            answer = _with_checkout(app, answer)
         conflicts = send_back_conflicts(app)
     for line in conflicts:
         terminal.say(line)
     return terminal.answer(answer, lambda merged: _show(merged, terminal))
 
 
+def _follows(rules: MergePolicy, arguments: argparse.Namespace, terminal: Terminal) -> bool:
+    """Tell whether the checkout is brought along."""
+    if arguments.leave_checkout or rules.checkout is CheckoutRule.LEAVE:
+        return False
+    if rules.checkout is CheckoutRule.ASK and not arguments.yes:
+        return terminal.confirm("Bring a checkout of the base branch along?")
+    return True
+
+
+def _payload(arguments: argparse.Namespace, token: str | None, *, follow: bool) -> dict[str, Json]:
+    return {
+        "feature_id": arguments.feature,
+        "merge_strategy": arguments.strategy,
+        "commit_message": arguments.message,
+        "user_approval_token": token,
+        "checkout": "follow" if follow else "leave",
+    }
+
+
+def _with_checkout(app: App, merged: Envelope) -> Envelope:
+    """Update the checkout after the merge; a refusal of that is a notice, because the merge is done."""
+    try:
+        synced = call_tool(app, "repo.sync", {}).data
+    except CallRefused as refused:
+        notice = f"The checkout was not updated: {refused.error['message']} Repeat with: aop sync"
+        return msgspec.structs.replace(merged, data={**merged.data, "notice": notice})
+    notice = "" if synced["updated"] else merged.data["notice"]
+    return msgspec.structs.replace(merged, data={**merged.data, "notice": notice, "checkout": synced})
+
+
 def _show(merged: Mapping[str, Any], terminal: Terminal) -> None:
     terminal.say(f"Merged {merged['feature_id']} into {merged['base_branch']} ({merged['strategy']}).")
+    if merged.get("checkout", {}).get("updated"):
+        terminal.say(merged["checkout"]["message"])
     if merged["notice"]:
         terminal.say(merged["notice"])
     terminal.text(merged["merge_commit"])

@@ -49,6 +49,8 @@ def _show_feature(app: App, name: str, overview: Overview, terminal: Terminal, s
 def _show(
     dashboard: Mapping[str, Any], waiting: Sequence[str], overview: Overview, terminal: Terminal, screen: Screen
 ) -> None:
+    if dashboard["checkout"]:
+        terminal.say(f"Warning: {dashboard['checkout']}")
     features = dashboard["features"]
     lines = header_lines(overview, dashboard, screen)
     if features:

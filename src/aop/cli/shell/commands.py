@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, str] = {
     "repo.diff": "aop review FEATURE",
     "repo.follow_base": "aop rebase FEATURE --resolve",
     "repo.rebase_onto_main": "aop rebase FEATURE",
+    "repo.sync": "aop sync",
     "report.dashboard": "aop status",
     "run.add": "aop add",
     "run.pause": "aop pause",

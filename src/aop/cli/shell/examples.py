@@ -26,7 +26,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "status": ("aop status", "aop status greeting", "aop status --json"),
     "review": ("aop review greeting", "aop review greeting --html review.html"),
     "approve": ("aop approve greeting",),
-    "merge": ('aop merge greeting --token TOKEN --message "Greet by name"',),
+    "merge": ("aop merge greeting", 'aop merge greeting --token TOKEN --message "Greet by name"'),
     "redo": ("aop redo greeting",),
     "rebase": ("aop rebase greeting", "aop rebase greeting --resolve"),
     "undo": ("aop undo greeting", "aop undo greeting --to 2"),
@@ -43,6 +43,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "logs": ("aop logs --follow", "aop logs --agent greeting"),
     "replay": ("aop replay", "aop replay greeting"),
     "evidence": ("aop evidence verify", "aop evidence bundle greeting"),
+    "sync": ("aop sync",),
     "gc": ("aop gc", "aop gc --apply"),
     "redact": ("aop redact build.log",),
 }

@@ -42,6 +42,15 @@ class MergeStrategy(StrEnum):
     REBASE = "rebase"
 
 
+class CheckoutRule(StrEnum):
+    """What a person's `aop merge` does with a checkout of the base branch."""
+
+    FOLLOW = "follow"
+    """Index and files are brought to the merge; a local change that would be lost stops it."""
+    LEAVE = "leave"
+    ASK = "ask"
+
+
 class CollisionStrategy(StrEnum):
     """The orchestrator's first reaction to a plan that collides."""
 
@@ -195,6 +204,7 @@ class TestingRules(Section, frozen=True, kw_only=True):
 class MergePolicy(Section, frozen=True, kw_only=True):
     require_user_approval: bool
     allowed_strategies: Annotated[tuple[MergeStrategy, ...], Meta(min_length=1)]
+    checkout: CheckoutRule
 
 
 class PlanningRules(Section, frozen=True, kw_only=True):

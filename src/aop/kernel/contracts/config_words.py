@@ -116,6 +116,10 @@ KEY_WORDS: Mapping[str, str] = {
     ),
     "merge_policy.require_user_approval": "Whether a person must approve the very tree that lands.",
     "merge_policy.allowed_strategies": "How a feature may land: `merge_commit`, `squash` or `rebase`; at least one.",
+    "merge_policy.checkout": (
+        "What your own `aop merge` does where the base branch is checked out: `follow` brings index and files to the"
+        " merge, and stops before it if a local change would be lost; `leave` leaves them for `aop sync`; `ask` asks."
+    ),
     "worktree.base_branch": "The branch that features start from and land on.",
     "worktree.copy": (
         "Files of your checkout that every worktree gets a copy of, as paths or globs. Never tracked files."

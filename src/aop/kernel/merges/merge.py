@@ -147,7 +147,9 @@ def check_locks(kernel: Kernel, view: Snapshot, state: FeatureState) -> tuple[st
 def _approval_for(kernel: Kernel, view: Snapshot, state: FeatureState, token: str | None) -> Approval | None:
     if not token:
         if kernel.config().policy.merge_policy.require_user_approval:
-            raise UserApprovalRequired(f"No person has approved `{state.feature_id}`.", feature_id=state.feature_id)
+            raise UserApprovalRequired(
+                f"The approval token for `{state.feature_id}` is missing.", feature_id=state.feature_id
+            )
         return None
     try:
         claims = read_approval_token(token, kernel.signer)
@@ -206,7 +208,7 @@ def prepare_merge(call: Call, ready: MergeReadiness, strategy: MergeStrategy, me
     refuse_secret_message(message, call.kernel.redact)
     when = _commit_time(call.kernel, ready.approval)
     text = commit_message(message, state, ready.approval)
-    feature_commit = _commit_on_branch(git.objects, state)
+    feature_commit = commit_on_branch(git.objects, state)
     feature_commit = feature_commit or git.objects.commit(state.tree, [state.base_commit], text, when=when)
     merged = git.merges.merge(ready.base, feature_commit)
     if isinstance(merged, ConflictedPaths):
@@ -226,7 +228,7 @@ def prepare_merge(call: Call, ready: MergeReadiness, strategy: MergeStrategy, me
     )
 
 
-def _commit_on_branch(objects: GitObjects, state: FeatureState) -> CommitId | None:
+def commit_on_branch(objects: GitObjects, state: FeatureState) -> CommitId | None:
     """Return AOP's commit on the feature's branch, if it still has the feature's tree."""
     made = state.branch_commit
     return made if made is not None and objects.tree_of(made) == state.tree else None

@@ -216,6 +216,37 @@ class GitWorktrees(Protocol):
         """Say how a person brings a checkout of the moved branch up to date; None if there is none."""
 
 
+class CheckoutStep(Struct, frozen=True, kw_only=True):
+    """The step of a checkout from one commit of its branch to another."""
+
+    old: CommitId
+    new: CommitId
+    files: int
+    """How many files differ between the two."""
+
+
+class GitCheckout(Protocol):
+    """The person's own checkout. Only a person's own command may let it follow (C-55)."""
+
+    def behind(self, branch: str) -> str | None:
+        """Say that the checkout is on the branch and shows older files, and how to update it; None if it does not."""
+
+    def where(self, branch: str) -> str:
+        """Say where the branch is checked out, if not here; empty if it is here."""
+
+    def check(self, branch: str, to: TreeId) -> None:
+        """Check that the checkout, if it is on the branch, can go to a tree and lose nothing.
+
+        Raises: CheckoutChanged, CheckoutBusy, CheckoutNeedsFilter.
+        """
+
+    def follow(self, branch: str) -> CheckoutStep | None:
+        """Bring index and files to the branch by git's two-way rule, also after a crash; None if nothing is behind.
+
+        Raises: CheckoutChanged, CheckoutBusy, CheckoutNeedsFilter.
+        """
+
+
 class GitMerges(Protocol):
     """Merges of commits, without a worktree."""
 
@@ -240,6 +271,10 @@ class Git(Protocol):
     @property
     def worktrees(self) -> GitWorktrees:
         """Return the worktrees of the features."""
+
+    @property
+    def checkout(self) -> GitCheckout:
+        """Return the person's own checkout."""
 
     @property
     def merges(self) -> GitMerges:

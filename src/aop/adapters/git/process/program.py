@@ -42,9 +42,8 @@ _ENVIRONMENT = {
     "LC_ALL": "C",
 }
 
-# Settings that the repository's own config cannot win against: first what would start a program or reach out,
-# then what a user may have set for taste and a control plane must not depend on.
-_SETTINGS = (
+# Settings that no config can win against: what would start a program or reach out.
+_SAFETY = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     "core.sshCommand=false",
@@ -54,19 +53,22 @@ _SETTINGS = (
     "safe.bareRepository=explicit",
     "protocol.allow=never",
     "advice.graftFileDeprecated=false",
-    "core.attributesFile=/dev/null",
-    "core.autocrlf=false",
     "core.filesRefLockTimeout=2000",
     # Git flushes refs but not loose objects; after a power cut a branch would name a commit that is not there.
     "core.fsync=committed",
     "core.quotePath=false",
-    "core.splitIndex=false",
-    "core.untrackedCache=false",
     "merge.conflictStyle=diff3",
     "submodule.recurse=false",
     "worktree.useRelativePaths=false",
 )
-_OPTIONS = tuple(word for setting in _SETTINGS for word in ("-c", setting))
+# Settings of taste, which a control plane must not depend on; the user's own checkout is written with the user's.
+_TASTE = (
+    "core.attributesFile=/dev/null",
+    "core.autocrlf=false",
+    "core.splitIndex=false",
+    "core.untrackedCache=false",
+)
+_NOT_PERSONAL = ("GIT_ATTR_NOSYSTEM", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM")
 
 
 class GitResult(Struct, frozen=True, kw_only=True):
@@ -80,11 +82,21 @@ class GitResult(Struct, frozen=True, kw_only=True):
 class GitProgram:
     """The `git` of this process: its absolute path, found once, and its search path."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], *, personal: bool = False) -> None:
         # A relative entry would find programs in the folder that git works in.
         folders = [folder for folder in environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)]
         self._environment = {**_ENVIRONMENT, "PATH": os.pathsep.join(folders)}
         self._executable = _executable_in(folders)
+        self._settings = (*_SAFETY, *(() if personal else _TASTE))
+        self._environ = environ
+        if personal:
+            self._environment |= {name: environ[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in environ}
+            for name in _NOT_PERSONAL:
+                del self._environment[name]
+
+    def personal(self) -> GitProgram:
+        """Return the same git with the person's own settings; what would start a program stays off."""
+        return GitProgram(self._environ, personal=True)
 
     def run(
         self,
@@ -102,7 +114,7 @@ class GitProgram:
         # Files in memory instead of pipes, which would have to be filled and emptied while git runs.
         with _memory(stdin) as given, _memory() as out, _memory() as err:
             process = subprocess.Popen(
-                [self._executable, *_OPTIONS, *arguments],
+                [*self._command(), *arguments],
                 cwd=cwd,
                 env={**self._environment, **environment},
                 stdin=given,
@@ -126,7 +138,7 @@ class GitProgram:
         import subprocess
 
         return subprocess.Popen(
-            [self._executable, *_OPTIONS, *arguments],
+            [*self._command(), *arguments],
             cwd=cwd,
             env={**self._environment, **environment},
             stdin=subprocess.PIPE,
@@ -135,6 +147,9 @@ class GitProgram:
             bufsize=0,
             pass_fds=holding,
         )
+
+    def _command(self) -> list[str]:
+        return [self._executable, *(word for setting in self._settings for word in ("-c", setting))]
 
 
 class GitDir:

@@ -29,12 +29,21 @@ class _NotPlain(Exception):
 class Branches:
     """Implements `aop.kernel.ports.git.GitBranches`."""
 
-    def __init__(self, git: GitDir, *, root: Path, common: Path, flush_objects: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        git: GitDir,
+        *,
+        root: Path,
+        common: Path,
+        flush_objects: Callable[[], None],
+        before_move: Callable[[str, CommitId], None] = lambda _branch, _old: None,
+    ) -> None:
         self._git = git
         self._notes = notes = RefNotes(root=root, common=common)
         self._writer = LongLivedGit(lambda: git.start(*_UPDATE, "--stdin", holding=(notes.descriptor(),)))
         self._common = common
         self._flush_objects = flush_objects
+        self._before_move = before_move
 
     def head(self, branch: str) -> CommitId | None:
         """Return the commit of a local branch, or None."""
@@ -63,6 +72,7 @@ class Branches:
         """Move a branch if it still is at `old`."""
         self._flush_objects()
         ref = branch_ref(branch)
+        self._before_move(branch, old)
         with self._notes.of(ref):
             ran = self._run(ref, object_id(to), object_id(old))
         head = to if ran.code == 0 else self.head(branch)

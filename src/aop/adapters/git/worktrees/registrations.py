@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from aop.adapters.files.locks import locked_file
 from aop.adapters.files.own_folders import Quarantine, is_held_name, own_folder, remove_folder, small_content
-from aop.adapters.git.process.output import text_of
+from aop.adapters.git.process.output import object_id, text_of
 from aop.adapters.git.process.program import GitDir
 from aop.adapters.git.refs.lock_notes import drop_lock
 from aop.core.errors import BranchExists, Fault
@@ -193,12 +193,22 @@ class Registrations:
 
 
 def how_to_follow(place: str, branch: str, old: str, new: str) -> str:
-    """Return the sentence that tells a person how to update a checkout."""
-    # `read-tree` refuses to lose local changes. It relies on the index, which `update-index` refreshes.
+    """Return the sentence that tells a person how to update a linked worktree."""
     return (
         f"`{branch}` is checked out at {place}, and still shows the files of `{old[:12]}`;"
-        f" update it there with `git update-index -q --refresh; git read-tree -m -u {old} {new}`."
+        f" update it there with `{follow_command(old, new)}`."
     )
+
+
+def how_to_sync(branch: str) -> str:
+    """Return the sentence that tells a person how to update the main checkout."""
+    return f"`{branch}` is checked out at the repository's root, and shows older files; update it with `aop sync`."
+
+
+def follow_command(old: str, new: str) -> str:
+    """Return the git command that brings a checkout from one commit to another."""
+    # `read-tree` refuses to lose local changes. It relies on the index, which `update-index` refreshes.
+    return f"git update-index -q --refresh; git read-tree -m -u {object_id(old)} {object_id(new)}"
 
 
 def _linked_from(registration: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -117,6 +117,9 @@ class MergeArguments(ChangeArguments, frozen=True, kw_only=True):
     commit_message: Annotated[str, Meta(max_length=100_000)] = ""
     merge_strategy: MergeStrategy = MergeStrategy.MERGE_COMMIT
     user_approval_token: str | None = None
+    checkout: Literal["follow", "leave"] = "leave"
+    """With `follow`, a merge is refused if a checkout of the base branch could not be updated without losing changes.
+    `repo.sync` updates it."""
 
 
 class MergeResult(Struct, frozen=True, kw_only=True):
@@ -150,9 +153,11 @@ def ready_to_merge(call: Call, arguments: MergeArguments) -> Outcome:
         with kernel.record.read() as view:
             ready = check_ready(kernel, view, state, arguments.user_approval_token, arguments.merge_strategy)
         prepared = prepare_merge(call, ready, arguments.merge_strategy, arguments.commit_message)
+        _check_checkout(kernel, arguments, prepared)
         run = run_merge_gates(call, ready, prepared)
         if run.verdict is not Verdict.PASS:
             return call.commit(lambda tx: _record_failure(tx, call, arguments, run))
+        _check_checkout(kernel, arguments, prepared)
         intent = MergeIntent(feature_id=state.feature_id, prepared=prepared, gate_run=run)
         call.intend(msgspec.to_builtins(intent))
         _spend_approval(call, ready)
@@ -163,6 +168,12 @@ def ready_to_merge(call: Call, arguments: MergeArguments) -> Outcome:
             _unspend_approval(call, prepared.approval_id)
             raise
         return _finish_merge(call, intent)
+
+
+def _check_checkout(kernel: Kernel, arguments: MergeArguments, prepared: PreparedMerge) -> None:
+    """Refuse a merge that would strand a checkout; the gates take time, so before and after them."""
+    if arguments.checkout == "follow":
+        kernel.git.checkout.check(prepared.base_branch, kernel.git.objects.tree_of(prepared.merge_commit))
 
 
 def _record_failure(tx: Transaction, call: Call, arguments: MergeArguments, run: GateRun) -> Outcome:

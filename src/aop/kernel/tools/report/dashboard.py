@@ -56,6 +56,8 @@ class Dashboard(Struct, frozen=True, kw_only=True):
     """The cost of the turns on all of them."""
     runs: Mapping[str, Spending]
     """The cost of each run that worked on a feature which is neither merged nor failed."""
+    checkout: str
+    """A warning while the checkout shows older files than the base branch that it is on; empty otherwise."""
     newest_run: RunMetadata | None
     """The order of the newest run; null before the first, and for a caller that does not reach all features."""
 
@@ -97,6 +99,7 @@ def dashboard(call: Call, _arguments: Arguments) -> Outcome:
         counts=counts,
         spent=total_of(row.spent for row in rows),
         runs={run: spent_in(run, usages.values()) for run in sorted({run for usage in going for run in usage.runs})},
+        checkout=call.kernel.git.checkout.behind(call.kernel.config().policy.worktree.base_branch) or "",
         newest_run=newest.facts if newest else None,
     )
 
