@@ -64,6 +64,9 @@ GROUPS = {
         "tools": "list the tools, and write or check the files that describe them",
         "call": "call any tool through the gateway, and print its whole answer",
     },
+    ("learn", "settings and help"): {
+        "config": "list every key of the configuration, or explain one",
+    },
     ("history", "history and cleanup"): {
         "logs": "print events and calls, and follow new ones",
         "replay": "show what happened in a run, step by step",

@@ -599,7 +599,7 @@ class InvalidConfiguration(Refusal):
 
     code = "invalid_configuration"
     move = Move.ASK_PERSON
-    hint = "Correct the key that the message names; `docs/configuration.md` lists every key."
+    hint = "Correct the key that the message names; `aop config` lists every key, and `aop config KEY` explains one."
 
 
 class InvalidWorkspaceImplementation(Refusal):
@@ -900,7 +900,7 @@ class NoMasterPlan(Refusal):
 
     code = "no_master_plan"
     move = Move.ASK_PERSON
-    hint = "Commit one to the base branch, with a heading `### Pull Request #1: TITLE` for each; see docs/gated.md."
+    hint = "Commit one to the base branch, with a heading `### Pull Request #1: TITLE` for each."
 
 
 class AgentAtWork(Refusal):
@@ -983,7 +983,7 @@ class ModelNotConfigured(Refusal):
 
     code = "model_not_configured"
     move = Move.CORRECT_USAGE
-    hint = "Set `AOP_MODELS` to one or more names such as `anthropic:MODEL`; docs/models.md lists the providers."
+    hint = "Set `AOP_MODELS` to one or more names such as `anthropic:MODEL`; `aop brain test` asks it a question."
 
 
 class ModelSupportMissing(Refusal):
@@ -1091,7 +1091,7 @@ class MissionMissing(Refusal):
     """The ticket's description has no mission block."""
 
     code = "mission_missing"
-    hint = "Add one fenced `yaml` block to the ticket's description, as `docs/tickets.md` shows."
+    hint = "Add one fenced `yaml` block to the ticket's description; `aop demo tickets --keep` makes an example."
 
 
 class MissionAmbiguous(Refusal):
@@ -1112,7 +1112,7 @@ class MissionInvalid(Refusal):
     """The ticket's mission block lacks a field, or a field is wrong."""
 
     code = "mission_invalid"
-    hint = "Set the named field in the mission block, as `docs/tickets.md` shows."
+    hint = "Set the named field in the mission block; `aop demo tickets --keep` makes an example."
 
 
 class ScaffoldPlanRejected(Refusal):
@@ -1162,7 +1162,7 @@ class RemoteToolsMissing(Refusal):
     """The MCP server of a provider lacks a tool, or an argument of one, that AOP needs."""
 
     code = "remote_tools_missing"
-    hint = "Install the version of the server that `docs/tickets.md` names."
+    hint = "Install the tested version of the server with `aop outbound install`."
 
 
 class OutboundServerMissing(Refusal):
@@ -1191,7 +1191,7 @@ class TicketSettingMissing(Refusal):
 
     code = "ticket_setting_missing"
     move = Move.CORRECT_USAGE
-    hint = "Set the variable as `docs/tickets.md` describes, and start again."
+    hint = "Set the variable, and start again; `aop outbound` lists the variables of each system."
 
 
 class MergeRequestNotReviewable(Refusal):
@@ -1260,7 +1260,7 @@ class WebhookMalformed(Refusal):
 
     code = "webhook_malformed"
     move = Move.CORRECT_USAGE
-    hint = "Send `webhookEvent`, `issue` with `key` and `fields`, and `changelog`, as `docs/tickets.md` shows."
+    hint = "Send `webhookEvent`, `issue` with `key` and `fields`, and `changelog`."
 
 
 class WebhookQueueFull(Refusal):

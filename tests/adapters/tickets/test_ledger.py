@@ -91,8 +91,8 @@ def test_no_secret_of_a_ticket_or_of_the_environment_is_kept_or_shown(tmp_path: 
         "  ticket: Orders",
         "",
         "parse                   reading the ticket: FAILED: The description has no block `scaffolding`.",
-        "                            To fix it: Add one fenced `yaml` block to the ticket's description, as"
-        " `docs/tickets.md` shows.",
+        "                            To fix it: Add one fenced `yaml` block to the ticket's description;"
+        " `aop demo tickets --keep` makes an example.",
         "report_failure          commenting on the failure: done",
         "",
     ]

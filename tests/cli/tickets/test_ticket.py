@@ -97,7 +97,8 @@ def test_a_ticket_that_cannot_be_read_gets_one_comment_that_says_what_to_do(tmp_
     assert comment == (
         "Scaffolding failed at step `parse` (reading the ticket): The description has no block"
         " `scaffolding`.\nCurrent state: Nothing in the code: no branch, no commit, no merge request.\n"
-        "To fix it: Add one fenced `yaml` block to the ticket's description, as `docs/tickets.md` shows.\n"
+        "To fix it: Add one fenced `yaml` block to the ticket's description;"
+        " `aop demo tickets --keep` makes an example.\n"
         "Then: start again with `aop ticket scaffold SHOP-12`, or by the webhook.\n"
         "All steps: `aop ticket show scaffold-SHOP-12-1`. Code: `mission_missing`."
         "\n\nAOP-Run: scaffold-SHOP-12-1/report_failure"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from aop.adapters.config.locations import FOLDER, NAMES, bundled_content
 from aop.adapters.files.repository_files import RepositoryFiles
@@ -18,6 +18,9 @@ from aop.core.text.yaml import MAX_YAML_BYTES
 from aop.kernel.config.in_force import Config
 from aop.kernel.config.loader import ConfigText, ConfigTexts, base_branch_named_in, load_config
 from aop.kernel.ports.git import FileMode, TreeEntry
+
+if TYPE_CHECKING:
+    from aop.kernel.contracts.config_keys import ConfigKey
 
 Heads: TypeAlias = dict[str, CommitId | None]
 """The commit of each branch that was looked at, None for one that does not exist."""
@@ -48,6 +51,22 @@ def read_with_heads(
 ) -> tuple[Config, Heads]:
     """Return the configuration, and the heads of the branches that it depends on. Raises: as `read_config`."""
     sources = _Sources(head_of, trees, RepositoryFiles(root))
+    texts, named = _texts_in_force(sources, base_branch)
+    return load_config(texts, bundled_texts(), base_branch=named), sources.heads
+
+
+def read_config_keys(head_of: HeadOf, trees: Trees, root: Path) -> tuple[ConfigKey, ...]:
+    """Return every key of the configuration, each with its value and source. Raises: as `read_config`."""
+    # The schemas take longer than the configuration itself.
+    from aop.kernel.contracts.config_keys import config_keys
+
+    texts, named = _texts_in_force(_Sources(head_of, trees, RepositoryFiles(root)), None)
+    config = load_config(texts, bundled_texts(), base_branch=named)
+    return config_keys(config, texts, bundled_texts())
+
+
+def _texts_in_force(sources: _Sources, base_branch: str | None) -> tuple[ConfigTexts, str]:
+    """Return the files that count, and the base branch."""
     branch = sources.branch_named_in_checkout() or base_branch or sources.usual_branch
     texts = sources.texts(branch)
     named = base_branch_named_in(texts.policy) or base_branch or sources.usual_branch
@@ -61,7 +80,7 @@ def read_with_heads(
                 line=1,
                 key="worktree.base_branch",
             )
-    return load_config(texts, bundled_texts(), base_branch=named), sources.heads
+    return texts, named
 
 
 @cache

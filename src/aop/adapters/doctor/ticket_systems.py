@@ -26,7 +26,7 @@ def check_outbound(environ: Mapping[str, str]) -> Iterator[Check]:
         found = found_provider(provider, environ)
         unset = [name for name, is_set in found.variables.items() if not is_set]
         if unset:
-            yield failure(NAME, f"{found.provider}: not set: {', '.join(unset)}", "Set them; see docs/tickets.md.")
+            yield failure(NAME, f"{found.provider}: not set: {', '.join(unset)}", "Set them where `aop` is started.")
         elif not found.installed:
             fix = f"Run: aop outbound install {found.provider}"
             yield failure(NAME, f"{found.provider}: {found.package} is not installed", fix)

@@ -140,6 +140,6 @@ def _report_text(report: Mapping[str, Any], *, keep: bool) -> str:
             *findings,
             "Where to look:" if keep else "What to try next:",
             *(around if keep else ["  aop demo tickets --keep    the same, and keep everything"]),
-            "  docs/tickets.md     your own tickets, project and pages",
+            "  aop ticket --help    your own tickets",
         ]
     )

@@ -40,6 +40,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "serve": ("aop serve --port 4777",),
     "tools": ("aop tools", "aop tools --role planner"),
     "call": ("""aop call feature.init '{"feature_id": "greeting"}'""", "aop call report.dashboard"),
+    "config": ("aop config", "aop config worktree.link", "aop config --environment"),
     "logs": ("aop logs --follow", "aop logs --agent greeting"),
     "replay": ("aop replay", "aop replay greeting"),
     "evidence": ("aop evidence verify", "aop evidence bundle greeting"),

@@ -29,7 +29,7 @@ _WORDS = (
 _NOTHING_SAID = re.compile(r"(?::|HTTPError)\s*\Z")
 _HINTS = {
     401: "Create a new token, set `{token}`, and start the ticket again.",
-    403: "Give AOP's account the rights that `docs/tickets.md` lists, and start the ticket again.",
+    403: "Give AOP's account the right to read and write there, and start the ticket again.",
     409: "Someone else changed it meanwhile. Check it, and start the ticket again.",
     429: "The rate limit is reached. Wait a few minutes, and start the ticket again.",
     302: "AOP does not follow redirects. Set the address to the target of the redirect, and start again.",

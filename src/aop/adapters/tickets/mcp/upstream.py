@@ -141,7 +141,7 @@ class Upstream:
             raise RemoteToolsMissing(
                 f"The MCP server `{self._command.name}` describes its tools differently after a restart.",
                 server=self._command.name,
-                hint="Install the version that `docs/tickets.md` lists, and start again.",
+                hint="Install the tested version with `aop outbound install`, and start again.",
             )
         self._pinned = pin
 

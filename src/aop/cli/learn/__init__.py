@@ -1,0 +1,1 @@
+"""Learn: the settings of a repository, and help for people and shells."""
