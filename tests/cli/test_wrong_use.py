@@ -51,6 +51,9 @@ def test_outside_of_a_repository_each_says_so_as_text_and_as_json(tmp_path: Path
 
 MISUSED = [
     (("status", "one", "extra"), "unrecognized arguments: extra"),
+    (("status", "--colour", "never"), "unrecognized arguments: --colour. Did you mean `--color`?"),
+    (("status", "--color", "nevr"), "there is no `nevr`; choose from auto, always, never. Did you mean `never`?"),
+    (("tools", "list", "--role", "planer"), "Did you mean `planner`?"),
     (("logs", "--since", "x"), "argument --since: invalid int value: 'x'"),
     (("evidence",), "the following arguments are required: action"),
     (("tools", "list", "--role", "boss"), "argument --role: there is no role `boss`; use one of"),
@@ -88,6 +91,31 @@ def test_what_is_not_there_is_never_taken_for_fine(
 ) -> None:
     ran = run_aop(root, *words, "--json")
     assert (ran.code, ran.json["error"]["code"]) == (exit_code, code)
+
+
+MISSPELT = [
+    (("status", "onee"), "one"),
+    (("review", "onee"), "one"),
+    (("retry", "onee", "--agent-provider", "custom"), "one"),
+    (("logs", "--feature", "onee"), "one"),
+    (("replay", "onee"), "one"),
+    (("evidence", "verify", "onee"), "one"),
+    (("token", "builder", "--feature", "onee"), "one"),
+    (("token", "bilder"), "builder"),
+    (("resume", "--agent-provider", "cluade"), "claude"),
+    (("agents", "test", "cluade"), "claude"),
+    (("brain", "test", "--model", "antropic:m"), "anthropic"),
+    (("call", "report.dashbord"), "report.dashboard"),
+]
+
+
+@pytest.mark.parametrize(("words", "meant"), MISSPELT, ids=[" ".join(words) for words, _ in MISSPELT])
+def test_a_misspelt_name_is_answered_with_the_one_that_was_meant(
+    root: Path, words: tuple[str, ...], meant: str
+) -> None:
+    ran = run_aop(root, *words, "--json", env={"AOP_CUSTOM_AGENT": "true"})
+    assert f"Did you mean `{meant}`?" in ran.json["error"]["message"]
+    assert ran.code != 0
 
 
 def test_logs_that_have_nothing_to_show_say_so(root: Path) -> None:
@@ -174,6 +202,6 @@ def test_no_home_and_no_user_are_needed(root: Path, words: tuple[str, ...]) -> N
 
 
 def test_a_hint_names_a_command_to_a_person_and_the_tool_to_a_program(root: Path) -> None:
-    assert "  Read the status with `aop status`," in run_aop(root, "approve", "one").err
+    assert "  Read the status with `aop status one`," in run_aop(root, "approve", "one").err
     hints = run_aop(root, "approve", "one", "--json").json["error"]["details"]["suggested_next_actions"]
     assert "`feature.state_get`" in hints[0]

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from aop.core.errors import ModelNotConfigured
 from aop.core.text.json import MalformedText, parse_json
+from aop.core.text.suggestions import did_you_mean
 
 PROVIDERS = ("anthropic", "openai", "google", "ollama", "vllm", "compatible")
 
@@ -29,7 +30,7 @@ def model_name(text: str) -> ModelName:
     provider, colon, model = text.strip().partition(":")
     if not colon or provider not in PROVIDERS or not _MODEL.fullmatch(model):
         raise ModelNotConfigured(
-            f"`{text.strip()[:80]}` is not a model name.",
+            f"`{text.strip()[:80]}` is not a model name.{did_you_mean(provider, PROVIDERS)}",
             hint=f"Write `provider:model`; the provider is one of: {', '.join(PROVIDERS)}.",
             model=text.strip()[:80],
         )

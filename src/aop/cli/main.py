@@ -185,10 +185,10 @@ def _without_verb(words: Sequence[str]) -> int:
 
 
 def _suggestion(word: str) -> str:
-    from difflib import get_close_matches
+    from aop.core.text.suggestions import closest
 
-    near = get_close_matches(word, VERBS, n=1)
-    return f" (did you mean `{near[0]}`?)" if near else ""
+    name = closest(word, VERBS)
+    return f" (did you mean `{name}`?)" if name else ""
 
 
 if __name__ == "__main__":

@@ -11,9 +11,11 @@ Longer than other modules, so that the whole list of codes is in one place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import ClassVar, Self, TypeAlias
+
+from aop.core.text.suggestions import did_you_mean
 
 Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | int | float | bool | None"
 
@@ -193,8 +195,8 @@ class UnknownFeature(Refusal):
     code = "unknown_feature"
     hint = "Create the feature with `feature.init` first, or correct the id (`aop status` lists them)."
 
-    def __init__(self, feature_id: str) -> None:
-        super().__init__(f"There is no feature `{feature_id}`.", feature_id=feature_id)
+    def __init__(self, feature_id: str, known: Iterable[str] = ()) -> None:
+        super().__init__(f"There is no feature `{feature_id}`.{did_you_mean(feature_id, known)}", feature_id=feature_id)
 
 
 class RecordUnavailable(Refusal):
@@ -742,8 +744,9 @@ class UnknownQuestion(Refusal):
     code = "unknown_question"
     hint = "List the open questions with `aop inbox`."
 
-    def __init__(self, question_id: str) -> None:
-        super().__init__(f"There is no question `{question_id}`.", question_id=question_id)
+    def __init__(self, question_id: str, known: Iterable[str] = ()) -> None:
+        meant = did_you_mean(question_id, known)
+        super().__init__(f"There is no question `{question_id}`.{meant}", question_id=question_id)
 
 
 class UnknownRun(Refusal):
@@ -752,9 +755,9 @@ class UnknownRun(Refusal):
     code = "unknown_run"
     hint = "List the runs with `aop replay`, or name a feature."
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, known: Iterable[str] = ()) -> None:
         shown = ascii(name[:80])[1:-1]
-        super().__init__(f"There is no run and no feature `{shown}`.", run=shown)
+        super().__init__(f"There is no run and no feature `{shown}`.{did_you_mean(name, known)}", run=shown)
 
 
 class AlreadyAnswered(Refusal):

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from aop.core.errors import AgentProviderNotConfigured, UnsupportedAgentProvider
 from aop.core.roles import Role
+from aop.core.text.suggestions import did_you_mean
 from aop.kernel.config.agents import Provider, Runtime
 from aop.kernel.record.documents.runs import RunProvider
 from aop.supervisor.workers import ProviderChoice
@@ -77,7 +78,10 @@ def _choice(role: Role, preferences: list[ProviderPreference]) -> ProviderChoice
     if provider is None:
         raise AgentProviderNotConfigured(f"No coding agent is chosen for the role {role}.", role=role)
     if provider not in set(Provider):
-        raise UnsupportedAgentProvider(f"There is no provider `{provider[:80]}`.", provider=provider[:80], role=role)
+        meant = did_you_mean(provider, Provider)
+        raise UnsupportedAgentProvider(
+            f"There is no provider `{provider[:80]}`.{meant}", provider=provider[:80], role=role
+        )
     # A model and its settings belong to one provider: those given for another provider do not apply.
     fitting = [preference for preference in preferences if preference.provider in (None, provider)]
     return ProviderChoice(

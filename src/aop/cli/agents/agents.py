@@ -16,6 +16,7 @@ from aop.adapters.agents.vendors.install import FoundAgent, found_agent, install
 from aop.adapters.agents.workers.command import DEFAULT_VARIABLE, split_command
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import AgentProviderNotConfigured, InvalidCliArgs, Json, NotARepository, UnsupportedAgentProvider
+from aop.core.text.suggestions import did_you_mean
 from aop.kernel.config.agents import Provider, Runtime
 from aop.supervisor.providers import ProviderPreference, provider_choices
 from aop.wiring.build import Settings, build
@@ -49,8 +50,11 @@ def _vendor(name: str) -> Vendor:
     vendor = next((vendor for vendor in VENDORS.values() if vendor.provider == name), None)
     if vendor is None:
         shown = ascii(name[:80])[1:-1]
+        meant = did_you_mean(name, VENDORS)
         raise UnsupportedAgentProvider(
-            f"AOP cannot start the coding agent `{shown}`.", hint=f"Use one of: {', '.join(VENDORS)}.", provider=shown
+            f"AOP cannot start the coding agent `{shown}`.{meant}",
+            hint=f"Use one of: {', '.join(VENDORS)}.",
+            provider=shown,
         )
     return vendor
 

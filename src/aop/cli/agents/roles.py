@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from aop.core.roles import Role
+from aop.core.text.suggestions import did_you_mean
 
 
 def role(word: str) -> Role:
@@ -12,4 +13,5 @@ def role(word: str) -> Role:
     try:
         return Role(word)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"there is no role `{word}`; use one of {', '.join(Role)}") from error
+        text = f"there is no role `{word}`; use one of {', '.join(Role)}.{did_you_mean(word, Role)}"
+        raise argparse.ArgumentTypeError(text) from error

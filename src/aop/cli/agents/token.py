@@ -14,6 +14,7 @@ from aop.core.clock import timestamp
 from aop.core.errors import InvalidCliArgs
 from aop.core.ids import feature_id
 from aop.core.roles import Role
+from aop.core.text.suggestions import did_you_mean
 from aop.kernel.gateway.tokens import TOKEN_ROLES, IssuedToken, TokenOrder
 from aop.wiring.build import App
 
@@ -79,7 +80,8 @@ def _role(word: str) -> Role:
         return Role(word)
     except ValueError as error:
         raise InvalidCliArgs(
-            f"There is no role `{word}`.", hint=f"Use one of: {', '.join(sorted(TOKEN_ROLES))}."
+            f"There is no role `{word}`.{did_you_mean(word, TOKEN_ROLES)}",
+            hint=f"Use one of: {', '.join(sorted(TOKEN_ROLES))}.",
         ) from error
 
 

@@ -44,4 +44,4 @@ def _feature_of(app: App, question_id: str) -> str:
     for question in questions:
         if question["question_id"] == question_id:
             return str(question["feature_id"])
-    raise UnknownQuestion(question_id)
+    raise UnknownQuestion(question_id, (question["question_id"] for question in questions))

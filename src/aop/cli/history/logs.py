@@ -69,8 +69,8 @@ def _refuse_unknown(app: App, feature: FeatureId | None) -> None:
         return
     with app.record.read() as view:
         is_known = view.get(FeatureState, feature) is not None or any(view.journal(feature_id=feature, newest=1))
-    if not is_known:
-        raise UnknownFeature(feature)
+        if not is_known:
+            raise UnknownFeature(feature, (each.feature_id for each in view.all(FeatureState)))
 
 
 def _entries(app: App, feature: FeatureId | None, since: int, *, follow: bool) -> Iterator[LogEntry]:

@@ -85,7 +85,7 @@ def steps_of(name: str, journal: Sequence[JournalEntry]) -> list[ReplayStep]:
     """Return the steps of a run, or of a feature. Raises: UnknownRun."""
     own = _entries_of_run(name, journal) or [entry for entry in journal if entry.event.feature_id == name]
     if not own:
-        raise UnknownRun(name)
+        raise UnknownRun(name, {each.event.feature_id for each in journal if each.event.feature_id})
     began = datetime.fromisoformat(own[0].event.at)
     return [_step(entry, began) for entry in own]
 

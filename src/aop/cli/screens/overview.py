@@ -69,13 +69,19 @@ def header_lines(overview: Overview, dashboard: Mapping[str, Any], screen: Scree
     total = count(sum(counts.values()), "feature")
     by_status = ", ".join(f"{number} {status}" for status, number in counts.items())
     parts = [
-        visible(f"{overview.repository} on {overview.base_branch}"),
-        supervisor_text(overview, dashboard["features"]),
         f"{total}: {by_status}" if counts else total,
         spending_text(msgspec.convert(dashboard["spent"], Spending)),
     ]
-    lines = join_wrapped([part for part in parts if part], screen.width)
-    return [screen.paint("bold", line) for line in lines]
+    return frame_lines(overview, parts, screen, dashboard["features"])
+
+
+def frame_lines(
+    overview: Overview, parts: Sequence[str], screen: Screen, rows: Sequence[Mapping[str, Any]] = ()
+) -> list[str]:
+    """Return the repository, its supervisor and some parts of a header, as lines that fit."""
+    repository = visible(f"{overview.repository} on {overview.base_branch}")
+    shown = [part for part in (repository, supervisor_text(overview, rows), *parts) if part]
+    return [screen.paint("bold", line) for line in join_wrapped(shown, screen.width)]
 
 
 def supervisor_text(overview: Overview, rows: Sequence[Mapping[str, Any]]) -> str:

@@ -12,10 +12,11 @@ COMMANDS: Mapping[str, str] = {
     "evidence.verify": "aop evidence verify",
     "feature.approve": "aop approve FEATURE",
     "feature.delete": "aop delete FEATURE",
+    "feature.init": "aop run --file SPEC",
     "feature.ready_to_merge": "aop merge FEATURE",
     "feature.redo": "aop redo FEATURE",
     "feature.retry": "aop retry FEATURE",
-    "feature.state_get": "aop status",
+    "feature.state_get": "aop status FEATURE",
     "feature.trees": "aop undo FEATURE",
     "feature.undo": "aop undo FEATURE",
     "gated.reset": "aop gated reset",
@@ -35,7 +36,7 @@ COMMANDS: Mapping[str, str] = {
 }
 """Every other tool is reached with `aop call`."""
 
-_NAME = re.compile(r"`([a-z_]+\.[a-z_]+)`")
+_NAME = re.compile(r"`([a-z_]+(?:\.[a-z_]+)?)`")
 
 
 def with_commands(hint: str, feature: object = None) -> str:

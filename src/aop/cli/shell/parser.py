@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from aop.cli.shell.terminal import size_of
 from aop.core.errors import InvalidCliArgs
+from aop.core.text.suggestions import did_you_mean
 
 
 class Parser(argparse.ArgumentParser):
@@ -22,10 +23,22 @@ class Parser(argparse.ArgumentParser):
         lines = "".join(f"  {line}\n" for line in examples)
         return super().format_help() + (f"\nexamples:\n{lines}" if lines else "")
 
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        """Refuse a value that is not one of the choices, and name the closest one. Raises: ArgumentError."""
+        if action.choices is None or value in action.choices:
+            return
+        names = [str(choice) for choice in action.choices]
+        text = f"there is no `{value}`; choose from {', '.join(names)}.{did_you_mean(str(value), names)}"
+        raise argparse.ArgumentError(action, text)
+
     def error(self, message: str) -> NoReturn:
         """Print the error and end the process. Raises: InvalidCliArgs with `--json`."""
+        head, _, words = message.partition("unrecognized arguments: ")
+        if not head and words:
+            message += f".{meant}" if (meant := did_you_mean(words.split()[0], self._option_string_actions)) else ""
         if "--json" in sys.argv:
-            raise InvalidCliArgs(f"`{self.prog}` was not understood: {message}.")
+            end = "" if message.endswith("?") else "."
+            raise InvalidCliArgs(f"`{self.prog}` was not understood: {message}{end}")
         super().error(message)
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from aop.core.errors import InvalidOverridePrecedence, NoGateSteps, UnknownGateProfileOrMode
 from aop.core.text.json import canonical_json
+from aop.core.text.suggestions import did_you_mean
 from aop.kernel.config.gates import Gates, Mode, Profile, Step
 from aop.kernel.config.in_force import Config
 from aop.kernel.config.policy import Policy
@@ -22,7 +23,9 @@ def profile_named(gates: Gates, name: str) -> Profile:
     profile = gates.profiles.get(name)
     if profile is None:
         raise UnknownGateProfileOrMode(
-            f"There is no gate profile `{name}` in gates.yaml.", profile=name, profiles=sorted(gates.profiles)
+            f"There is no gate profile `{name}` in gates.yaml.{did_you_mean(name, gates.profiles)}",
+            profile=name,
+            profiles=sorted(gates.profiles),
         )
     return profile
 

@@ -214,5 +214,5 @@ def feature_named(view: Snapshot, feature_id: str) -> FeatureState:
     """Return a feature as it is now. Raises: UnknownFeature."""
     state = view.get(FeatureState, feature_id)
     if state is None:
-        raise UnknownFeature(feature_id)
+        raise UnknownFeature(feature_id, (each.feature_id for each in view.all(FeatureState)))
     return state

@@ -14,6 +14,7 @@ from aop.core.ids import feature_id, is_feature_id, is_operation_id
 from aop.core.ids import operation_id as operation_id_of
 from aop.core.roles import Role
 from aop.core.text.json import MalformedText, canonical_json
+from aop.core.text.suggestions import did_you_mean
 from aop.kernel.config.policy import Policy
 from aop.kernel.gateway.calls import (
     Arguments,
@@ -179,7 +180,8 @@ class Gateway:
         principal, tool = request.principal, self.tools.get(request.tool)
         if tool is None:
             shown = ascii(request.tool[:80])[1:-1]
-            raise errors.UnknownTool(f"There is no tool `{shown}`.", tool=shown)
+            meant = did_you_mean(request.tool, (each.name for each in self.tools_for(principal)))
+            raise errors.UnknownTool(f"There is no tool `{shown}`.{meant}", tool=shown)
         if not may_use(tool, principal, kernel.config().policy):
             raise errors.ForbiddenToolForRole(
                 f"The role `{principal.role}` may not call `{tool.name}`"

@@ -111,7 +111,7 @@ class Tokens(Struct, frozen=True, kw_only=True):
             # What `swe` works on is a workflow, which is a feature only from its first branch on.
             named = None if order.role is Role.SWE else order.feature_id
             if named is not None and tx.get(FeatureState, named) is None:
-                raise UnknownFeature(named)
+                raise UnknownFeature(named, (each.feature_id for each in tx.all(FeatureState)))
             claims = claims_for(order, token_id, self._identity(tx), now=now)
             token = _document(claims, by=by)
             tx.put(token, token_id)

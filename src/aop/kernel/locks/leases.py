@@ -16,6 +16,7 @@ from msgspec import Struct
 from aop.core.clock import Clock, later, timestamp
 from aop.core.errors import LockNotHeld, LockOrderViolation, UnknownLockResource
 from aop.core.ids import FeatureId, OperationId
+from aop.core.text.suggestions import did_you_mean
 from aop.kernel.config.policy import Backoff, LockRules
 from aop.kernel.record.documents.locks import Lease, Lock, Waiter
 
@@ -131,7 +132,9 @@ def check_resource(resource: str, rules: LockRules) -> None:
     if resource not in rules.resources:
         shown = ascii(resource[:80])[1:-1]
         raise UnknownLockResource(
-            f"The policy names no resource `{shown}`.", resource=shown, known_resources=sorted(rules.resources)
+            f"The policy names no resource `{shown}`.{did_you_mean(resource, rules.resources)}",
+            resource=shown,
+            known_resources=sorted(rules.resources),
         )
 
 

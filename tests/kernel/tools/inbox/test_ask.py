@@ -43,7 +43,7 @@ def test_a_ready_feature_is_in_the_inbox_until_a_person_has_approved_it_as_it_is
     [wanted] = world.ok("inbox.list")["approvals"]
     assert (wanted["feature_id"], wanted["tree"]) == ("one", tree)
     assert wanted["how"] == "aop review one, and then aop approve one"
-    assert "approval  one  ready to merge" in run_aop(world.root, "inbox").out
+    assert "one      approval" in run_aop(world.root, "inbox", env={"COLUMNS": "140"}).out
     world.approval()
     assert world.ok("inbox.list")["approvals"] == []
     (world.root / "src/c.txt").write_text("The base moves on.\n")
@@ -105,7 +105,11 @@ def test_the_questions_of_a_deleted_feature_are_closed_and_their_names_are_not_u
 def test_what_a_worker_asks_cannot_steer_a_terminal(world: World) -> None:
     world.init()
     ask(world, text="Which\ncolour\x1b[2J?")
-    assert run_aop(world.root, "inbox").out == "q1  one  Which colour\\u{1b}[2J?\n"
+    header, _, titles, row = run_aop(world.root, "inbox", env={"COLUMNS": "140"}).out.splitlines()
+    assert header == "repo on main | no supervisor | 1 open question, 0 approvals"
+    assert titles.split() == ["ID", "FEATURE", "KIND", "ASKED", "QUESTION"]
+    assert row.split("  ")[0] == "q1"
+    assert row.endswith(" ago  Which colour\\u{1b}[2J?  aop answer q1 TEXT")
 
 
 # --- time limits -----------------------------------------------------------------------------------
@@ -166,11 +170,12 @@ def test_the_commands_say_that_a_question_is_over(tmp_path: Path) -> None:
     world.init()
     ask(world)
     world.close()
-    assert run_aop(world.root, "inbox").err == "The inbox is empty.\n"
-    assert run_aop(world.root, "status").out.splitlines()[-1].strip() == "q1 was not answered in time: aop resume"
+    assert run_aop(world.root, "inbox").err.startswith("The inbox is empty: nothing waits for a person.")
+    status = run_aop(world.root, "status", env={"COLUMNS": "140"}).out
+    assert status.splitlines()[-1].endswith("  q1 was not answered in time  aop resume")
     late = run_aop(world.root, "answer", "q1", "Red")
     assert (late.code, "is closed: Nobody answered in time." in late.err) == (1, True)
-    assert "    Nobody answered in time." in run_aop(world.root, "inbox", "--answered").out
+    assert "Nobody answered in time." in run_aop(world.root, "inbox", "--answered").out
 
 
 def test_without_a_time_limit_a_question_stays_open(world: World) -> None:

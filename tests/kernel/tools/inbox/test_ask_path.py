@@ -154,7 +154,7 @@ def test_a_feature_that_has_ended_asks_for_nothing(guarded: World) -> None:
 
 def test_the_answer_is_in_the_journal_and_in_the_review_and_a_person_gives_it_at_the_terminal(guarded: World) -> None:
     ask(guarded)
-    assert "authorisation: yes or no" in run_aop(guarded.root, "inbox").out
+    assert "aop answer q1 yes|no" in run_aop(guarded.root, "inbox").out
     assert run_aop(guarded.root, "answer", "q1", "yes").code == 0
     assert events(guarded)[-2:] == ["question_answered", "path_opened"]
     assert code_of(planned(guarded, OPENED)) is None

@@ -66,7 +66,7 @@ def verify(call: Call, arguments: VerifyArguments) -> Outcome:
             journal.take(entry, arguments.anchor)
         journal.check_anchor(arguments.anchor)
         if arguments.feature_id is not None and arguments.feature_id not in journal.features:
-            raise UnknownFeature(arguments.feature_id)
+            raise UnknownFeature(arguments.feature_id, map(str, journal.features))
         try:
             runs = [run for run in view.all(GateRun) if wanted(run.feature_id)]
             approvals = [approval for approval in view.all(Approval) if wanted(approval.feature_id)]
