@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from aop.adapters.projects.drafts import Draft
 from aop.adapters.projects.guesses import NO_TESTS, Project
-from aop.adapters.projects.layout import FoundProject, find_projects, projects_by_profile
+from aop.adapters.projects.layout import FoundProject, find_projects
 from aop.adapters.projects.scan import LANGUAGES
-from aop.adapters.projects.starter import gates_text, policy_text
+from aop.adapters.projects.texts import gates_text, policy_text
 from aop.core.text.yaml import parse_yaml
 
 Files = Mapping[str, str]
@@ -24,8 +25,7 @@ def found_in(files: Files) -> tuple[FoundProject, ...]:
 
 def profiles_of(files: Files) -> Any:
     """Return the profiles of the gates.yaml that is written for a repository with these files."""
-    profiles = {name: one.guess.profile for name, one in projects_by_profile(found_in(files)).items()}
-    gates: Any = parse_yaml(gates_text(profiles).encode()).value
+    gates: Any = parse_yaml(gates_text([Draft(found=one) for one in found_in(files)]).encode()).value
     return gates["profiles"]
 
 
@@ -45,7 +45,7 @@ def the_guess(files: Files) -> Any:
 
 def execution(files: Files) -> Any:
     """Return what the proposed policy.yaml opens."""
-    policy: Any = parse_yaml(policy_text("main", found_in(files)).encode()).value
+    policy: Any = parse_yaml(policy_text("main", [Draft(found=one) for one in found_in(files)]).encode()).value
     return policy.get("execution")
 
 
@@ -112,6 +112,7 @@ def test_a_project_that_reports_coverage_gets_the_parser_that_reads_it() -> None
     assert guessed({"requirements.txt": "pytest-cov\n"})["parsers"]["coverage"] == {
         "type": "cobertura_xml",
         "path": "coverage.xml",
+        "modes": ["full", "merge"],
     }
 
 
@@ -271,7 +272,7 @@ def test_the_test_script_of_npm_init_is_no_test() -> None:
 
 
 def test_dependencies_without_a_lock_file_are_said_aloud() -> None:
-    (note,) = the_guess({"package.json": package({"test": "mocha"}, devDependencies={"mocha": "10"})}).notes
+    (note,) = the_guess({"package.json": package({"test": "mocha"}, devDependencies={"mocha": "10"})}).hints
     assert note.startswith("`package.json` has dependencies but no lock file")
 
 

@@ -95,10 +95,12 @@ def test_only_the_gates_and_the_caches_that_they_read_differ_between_languages(t
     written = {}
     for language in TOOLS:
         root = make_repository(tmp_path / language, sample(language))
-        assert run_aop(root, "init", "--yes").code == 0
+        assert run_aop(root, "init", "--yes", "--no-run").code == 0
         written[language] = {name: (root / CONFIGURATION / f"{name}.yaml").read_text() for name in NAMES}
     assert len({texts["gates"] for texts in written.values()}) == len(TOOLS)
-    opened = 'execution:\n  sandbox_read:\n    - "~/.m2/repository"\n'
+    opened = (
+        'execution:\n  # Folders outside the repository that the gates read.\n  sandbox_read: ["~/.m2/repository"]\n'
+    )
     assert written["maven"]["policy"].endswith(opened)
     assert len({texts["policy"].removesuffix(opened) for texts in written.values()}) == 1
     assert len({texts["agents"] for texts in written.values()}) == 1

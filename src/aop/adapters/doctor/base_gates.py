@@ -5,15 +5,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 
-import msgspec
-
 from aop.adapters.doctor.checks import Check, failure, fine
+from aop.adapters.projects.trials.base_runs import run_on_base
 from aop.core.errors import Refusal
 from aop.core.ids import CommitId
 from aop.kernel.config.gates import Mode
 from aop.kernel.config.in_force import Config
-from aop.kernel.gates.base_verdicts import base_plan
-from aop.kernel.gates.gate_runs import decisive_step, run_gates
+from aop.kernel.gates.gate_runs import decisive_step
 from aop.kernel.gates.steps import needed_modes
 from aop.kernel.gateway.calls import Call
 from aop.kernel.record.documents.gate_runs import Verdict
@@ -38,9 +36,7 @@ def check_base_gates(call: Call, config: Config, head: CommitId) -> Iterator[Che
 def _check(call: Call, config: Config, head: CommitId, profile: str, mode: Mode) -> Check:
     name = f"{profile} {mode}"
     try:
-        plan = msgspec.structs.replace(base_plan(call, config, head, profile, mode), logs=LOGS)
-        with call.kernel.git.worktrees.scratch(head) as checkout:
-            run = run_gates(call, plan, checkout)
+        run = run_on_base(call, config, head, profile, mode, logs=LOGS)
     except Refusal as refusal:
         return failure(name, refusal.message, refusal.next_action)
     seconds = f"{sum(step.seconds for step in run.steps):.1f} s, sandbox {run.sandbox_level}"

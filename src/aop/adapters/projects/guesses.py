@@ -52,7 +52,9 @@ class Guess(Struct, frozen=True, kw_only=True):
     reasons: Mapping[str, str] = {}
     """The reason for each step, by its name."""
     notes: tuple[str, ...] = ()
-    """Hints for the person who checks the guess."""
+    """Facts for the person who checks the guess."""
+    hints: tuple[str, ...] = ()
+    """What the steps may lack; of no interest once they passed."""
     sandbox_read: tuple[str, ...] = ()
     """Folders of this machine that the steps must read, beside those of every gate."""
     sandbox_write: tuple[str, ...] = ()

@@ -31,6 +31,8 @@ class FoundProject(Struct, frozen=True, kw_only=True):
     """Empty for the root."""
     guess: Guess
     sources: int
+    inside: Project
+    """The files of its folder."""
 
     @property
     def title(self) -> str:
@@ -74,7 +76,9 @@ def _in_folder(project: Project, language: Language, folder: str) -> Iterator[Fo
     guess = language.rules.guess(inside)
     if guess is not None:
         sources = sum(path.endswith(language.suffixes) for path in inside.paths)
-        yield FoundProject(language=language, folder=folder, guess=_from_root(guess, folder), sources=sources)
+        yield FoundProject(
+            language=language, folder=folder, guess=_from_root(guess, folder), sources=sources, inside=inside
+        )
 
 
 def _marked_folders(project: Project, language: Language) -> set[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from aop.adapters.git.repository import Repository
-from aop.adapters.projects import golang, gradle, maven, node, python, rust
 from aop.adapters.projects.guesses import Language, Project
+from aop.adapters.projects.languages import golang, gradle, maven, node, python, rust
+from aop.adapters.projects.trials import test_commands
 from aop.core.errors import BaseBranchUnusable
 from aop.core.ids import TreeId
 from aop.kernel.ports.git import FileMode, GitBranches, GitObjects
@@ -39,12 +40,13 @@ def _is_read(path: str) -> bool:
     """Tell whether a language reads a file, for a project in any folder above it."""
     names = path.split("/")
     tails = ["/".join(names[depth:]) for depth in range(len(names))]
-    return any(language.rules.reads(tail) for language in LANGUAGES for tail in tails)
+    by_language = any(language.rules.reads(tail) for language in LANGUAGES for tail in tails)
+    return by_language or any(map(test_commands.reads, tails))
 
 
 def _rank(path: str) -> tuple[bool, int, str]:
-    """Return the sort key: manifests first, then files near the root."""
-    marked = any(language.rules.marks(path.rpartition("/")[2]) for language in LANGUAGES)
+    """Return the sort key: manifests and files that name test commands first, then files near the root."""
+    marked = test_commands.reads(path) or any(language.rules.marks(path.rpartition("/")[2]) for language in LANGUAGES)
     return (not marked, path.count("/"), path)
 
 

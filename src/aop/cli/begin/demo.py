@@ -17,10 +17,12 @@ import msgspec
 from msgspec import Struct
 
 from aop.adapters.agents.workers.replay import ReplayStaff, ReplayWorker, read_transcript, shipped_transcript
+from aop.adapters.config.locations import FOLDER
 from aop.adapters.files.own_folders import remove_folder
 from aop.adapters.git.repository import Repository, open_repository
+from aop.adapters.projects.placement import place_new_files
 from aop.adapters.projects.sample_repository import SampleRepository, sample_files
-from aop.adapters.projects.starter import place_new_file, propose
+from aop.adapters.projects.starter import propose
 from aop.cli.shell.repository import call_tool
 from aop.cli.shell.terminal import CallRefused, Terminal
 from aop.core.errors import Fault, Json, ReplayDiverged
@@ -139,8 +141,7 @@ class _Story:
         self._sample.make(sample_files(Path(__file__).with_name("demo_repository")))
         self._say(f"made a small shop with {len(FEATURES)} specs: {self._sample.root}")
         proposal = propose(open_repository(self._sample.root, self._environ))
-        for path, text in proposal.files.items():
-            place_new_file(self._sample.root, path, text)
+        place_new_files(self._sample.root, FOLDER, proposal.files)
         self._sample.commit("Let AOP manage this repository")
         self._say(f"aop init: found {proposal.language} and its tests, made them the gates, committed")
 

@@ -1,117 +1,197 @@
-"""`aop init`: propose base branch and gates, show the files, ask, write them."""
+"""`aop init`: propose gates, try them on the base commit, write three files."""
 
 from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
+
 from aop.adapters.config.locations import FOLDER
-from aop.adapters.config.reader import read_config
-from aop.adapters.files.generated import Drift
 from aop.adapters.git.repository import Repository, open_repository
-from aop.adapters.projects.starter import StarterFiles, place_new_file, propose
-from aop.cli.agents.contracts import contracts_in
+from aop.adapters.projects.first_commit import CommitRefused, commit_files
+from aop.adapters.projects.placement import place_new_files
+from aop.adapters.projects.starter import Proposal, propose, reasons_of
+from aop.adapters.projects.trials.trial import GateResult, Trial, left_out_of, results_of
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import Terminal
-from aop.core.errors import Json
+from aop.core.errors import InvalidCliArgs, Json
 from aop.core.text.counts import count
-from aop.kernel.config.gates import Mode, Profile, Step
-from aop.kernel.config.in_force import Config
+from aop.kernel.gateway.calls import Call
+from aop.wiring.build import Settings, build
 
 POLICY = f"{FOLDER}/policy.yaml"
+RUNS_GATES = "gates.run"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("--yes", action="store_true", help="write without asking")
+    parser.add_argument(
+        "--yes", action="store_true", help="write without asking, and let set-up commands use the network"
+    )
+    parser.add_argument("--no-run", action="store_true", help="guess the gates, but do not run them")
+    parser.add_argument("--commit", action="store_true", help="commit the written files on the base branch")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Propose, ask, write, and read the files back."""
+    """Propose, try, ask, write, and commit if that is wanted."""
     repository = open_repository(Path(arguments.repo), os.environ)
     proposal = propose(repository)
-    contracts = contracts_in(repository.root)
-    missing = tuple(drift for drift in contracts.drift() if drift.how == "missing")
-    _show(terminal, repository, proposal)
-    _show_contracts(terminal, missing)
-    agreed = not (proposal.files or missing) or arguments.yes or terminal.confirm("Write them?")
-    written = [path for path, text in proposal.files.items() if agreed and place_new_file(repository.root, path, text)]
-    if agreed:
-        contracts.write(missing)
-        written += _folders_of(missing)
-    base = proposal.base_branch
-    config = read_config(repository.branches.head, repository.objects, repository.root, base_branch=base)
-    if not agreed:
-        terminal.say("Nothing was written.")
-    elif written:
-        _say_next_steps(terminal, repository, proposal, written)
-    else:
-        terminal.say("All files exist and are valid. Nothing was written.")
-    return terminal.result(_as_json(proposal, written, config), "", code=Exit.OK if agreed else Exit.NOT_PROVEN)
+    _show_guess(terminal, repository, proposal)
+    if proposal.files and not arguments.yes and not terminal.can_ask:
+        raise InvalidCliArgs("There is no terminal to ask on.", hint="Pass `--yes` to answer yes in advance.")
+    ran = bool(proposal.drafts) and not arguments.no_run
+    proposal, results = _tried(repository, proposal, terminal, arguments) if ran else (proposal, None)
+    gates = results or results_of(proposal.drafts, {}, ran=False)
+    _show_files(terminal, proposal, gates)
+    agreed = not proposal.files or arguments.yes or terminal.confirm("Write them?")
+    written = _write(repository, proposal) if agreed else ()
+    commit = _commit(repository, proposal, written, terminal, arguments)
+    _say_end(terminal, repository, proposal, written, agreed=agreed, committed=bool(commit))
+    code = Exit.OK if agreed else Exit.NOT_PROVEN
+    return terminal.result(_as_json(proposal, written, gates, commit), "", code=code)
 
 
-def _show(terminal: Terminal, repository: Repository, proposal: StarterFiles) -> None:
+def _tried(
+    repository: Repository, proposal: Proposal, terminal: Terminal, asked: argparse.Namespace
+) -> tuple[Proposal, tuple[GateResult, ...]]:
+    """Run the guessed gates on the base commit, and cure what is red."""
+    from aop.adapters.projects.trials.attempts import attempts_on
+
+    terminal.say(f"\nTrying the gates on `{proposal.base_branch}` ({proposal.head[:10]}), in a copy of its files:")
+    with build(repository.root, Settings.from_env(os.environ)) as app:
+        call = Call(
+            kernel=app.gateway.kernel,
+            principal=app.person,
+            tool=app.gateway.tools[RUNS_GATES],
+            operation_id=None,
+            report=terminal.say,
+        )
+        trial = Trial(
+            attempts_on(call, proposal.head, proposal.config_with),
+            proposal.environments,
+            _Agreement(terminal, is_given=asked.yes, is_possible="policy" in proposal.lacking).for_command,
+            terminal.say,
+        )
+        drafts = tuple(trial.heal(draft) for draft in proposal.drafts)
+    return msgspec.structs.replace(proposal, drafts=drafts, has_run=True), results_of(drafts, trial.causes, ran=True)
+
+
+class _Agreement:
+    """The person's leave for set-up commands to use the network, asked for once for each command."""
+
+    def __init__(self, terminal: Terminal, *, is_given: bool, is_possible: bool) -> None:
+        self._terminal = terminal
+        self._is_given = is_given
+        self._is_possible = is_possible
+        self._answers: dict[str, bool] = {}
+
+    def for_command(self, command: str) -> bool:
+        """Tell whether a command may run with the network open. Without a policy.yaml to write, none may."""
+        if not self._is_possible or self._is_given:
+            return self._is_possible
+        if command not in self._answers:
+            question = f"  `{command}` needs the network to set up a worktree. Allow it, for this command alone?"
+            self._answers[command] = self._terminal.confirm(question)
+        return self._answers[command]
+
+
+def _show_guess(terminal: Terminal, repository: Repository, proposal: Proposal) -> None:
     terminal.say(f"Repository   {repository.root}")
     terminal.say(f"Base branch  {proposal.base_branch} ({_why_base(proposal)})")
     if proposal.language:
         terminal.say(f"Language     {proposal.language}")
-    for reason in proposal.reasons:
+    for reason in reasons_of(proposal.drafts):
         terminal.say(f"Guessed      {reason}")
     for path in proposal.existing:
         terminal.say(f"Kept         {path} (it exists)")
-    for path, text in proposal.files.items():
-        terminal.say(f"\n{path}\n")
-        terminal.say("".join(f"    {line}\n" for line in text.splitlines()).rstrip("\n"))
-    if proposal.files:
-        terminal.say("")
-    for warning in proposal.warnings:
-        terminal.say(f"Note: {warning}")
 
 
-def _why_base(proposal: StarterFiles) -> str:
+def _why_base(proposal: Proposal) -> str:
     if POLICY in proposal.existing:
         return f"as {POLICY} says, or the default"
     return "it is checked out here" if proposal.base_branch == proposal.checked_out else "the usual name"
 
 
-def _show_contracts(terminal: Terminal, missing: tuple[Drift, ...]) -> None:
-    if missing:
-        where = ", ".join(_folders_of(missing))
-        terminal.say(f"Also {count(len(missing), 'file')} that describe AOP's tools to other programs, in {where}.")
-        terminal.say("They are generated; after an update of AOP, write them again with: aop tools write\n")
+def _show_files(terminal: Terminal, proposal: Proposal, gates: Sequence[GateResult]) -> None:
+    for name, text in proposal.files.items():
+        terminal.say(f"\n{FOLDER}/{name}\n")
+        terminal.say("".join(f"    {line}\n" for line in text.splitlines()).rstrip("\n"))
+    terminal.say("")
+    for one in gates:
+        words = {"pass": "passes", "fail": f"fails: {one.cause}", "not_run": "was not run"}[one.result]
+        terminal.say(f"Gate         {one.profile} {one.mode}: {words}{f' ({one.cure})' if one.cure else ''}")
+    for warning in proposal.notes:
+        terminal.say(f"Note: {warning}")
 
 
-def _folders_of(drifted: tuple[Drift, ...]) -> list[str]:
-    """Return the folders of the files; there are too many files to name each."""
-    return sorted({"/".join(drift.path.split("/")[:3]) for drift in drifted})
+def _write(repository: Repository, proposal: Proposal) -> tuple[str, ...]:
+    if proposal.files:
+        repository.exclude_runtime_files()
+    return place_new_files(repository.root, FOLDER, proposal.files)
 
 
-def _say_next_steps(terminal: Terminal, repository: Repository, proposal: StarterFiles, written: list[str]) -> None:
+def _commit(
+    repository: Repository, proposal: Proposal, written: Sequence[str], terminal: Terminal, asked: argparse.Namespace
+) -> str:
+    """Commit the written files if that is wanted and possible; return the commit, or nothing."""
+    if not written:
+        return ""
+    if proposal.checked_out != proposal.base_branch:
+        if asked.commit:
+            terminal.say(f"Not committed: `{proposal.base_branch}` is not checked out here.")
+        return ""
+    if not (asked.commit or (not asked.yes and terminal.confirm(f"Commit them on `{proposal.base_branch}`?"))):
+        return ""
+    try:
+        commit = commit_files(repository.root, written, os.environ)
+    except CommitRefused as refused:
+        terminal.say(f"Not committed. {refused}")
+        return ""
+    terminal.say(f"Committed {count(len(written), 'file')} as {commit[:10]} on `{proposal.base_branch}`.")
+    return commit
+
+
+def _say_end(
+    terminal: Terminal,
+    repository: Repository,
+    proposal: Proposal,
+    written: Sequence[str],
+    *,
+    agreed: bool,
+    committed: bool,
+) -> None:
+    if not agreed:
+        terminal.say("Nothing was written.")
+        return
+    if not written:
+        terminal.say("All files exist and are valid. Nothing was written.")
+        return
     terminal.say(f"Wrote {', '.join(written)}.")
     place = "" if Path.cwd() == repository.root else f", in {repository.root}"
     elsewhere = "" if proposal.checked_out == proposal.base_branch else f" on `{proposal.base_branch}`"
-    terminal.say(f"\nCommit the files{elsewhere}, then start with a spec{place}:")
-    terminal.say(f'  git add -- {" ".join(written)} && git commit -m "Let AOP manage this repository"')
+    if committed:
+        terminal.say(f"\nNext{place}:")
+    else:
+        terminal.say(f"\nCommit the files{elsewhere}, then start with a spec{place}:")
+        terminal.say(f'  git add -- {" ".join(written)} && git commit -m "Let AOP manage this repository"')
     terminal.say("  aop run -fi SPEC --agent-provider claude --wait")
 
 
-def _as_json(proposal: StarterFiles, written: list[str], config: Config) -> dict[str, Json]:
+def _as_json(proposal: Proposal, written: Sequence[str], gates: Sequence[GateResult], commit: str) -> dict[str, Json]:
     return {
-        "written": list(written),
+        "files": list(written),
         "existing": list(proposal.existing),
-        "base_branch": config.policy.worktree.base_branch,
+        "base_branch": proposal.base_branch,
         "language": proposal.language,
-        "reasons": list(proposal.reasons),
-        "gates": {name: _steps_by_mode(profile) for name, profile in config.gates.profiles.items()},
-        "warnings": list(proposal.warnings),
+        "reasons": list(reasons_of(proposal.drafts)),
+        "gates": [msgspec.to_builtins(one) for one in gates],
+        "left_out": [
+            {"profile": name, "modes": list(one.modes), "command": " ".join(one.step.cmd), "cause": one.cause}
+            for name, one in left_out_of(proposal.drafts)
+        ],
+        "commit": commit or None,
+        "warnings": list(proposal.notes),
     }
-
-
-def _steps_by_mode(profile: Profile) -> dict[str, Json]:
-    steps = {mode.value: profile.modes.steps(mode) or () for mode in Mode}
-    return {mode: [_as_json_step(step) for step in of_mode] for mode, of_mode in steps.items()}
-
-
-def _as_json_step(step: Step) -> dict[str, Json]:
-    return {"name": step.name, "cmd": step.cmd, **({"cwd": step.cwd} if step.cwd else {})}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
-    "init": ("aop init", "aop init --yes"),
+    "init": ("aop init", "aop init --yes --commit"),
     "doctor": ("aop doctor", "aop doctor --gates"),
     "demo": ("aop demo", "aop demo tickets --keep"),
     "run": ("aop run --folder specs --agent-provider claude --wait", "aop run --file specs/greeting.md --dry-run"),

@@ -1,6 +1,6 @@
 """Worktree configuration: the shape of `worktree` in policy.yaml."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
@@ -17,6 +17,8 @@ class SetupCommand(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     cmd: Annotated[tuple[str, ...], Meta(min_length=1)]
     inputs: tuple[str, ...] = ()
     timeout_seconds: Annotated[int, Meta(ge=1, le=86_400)] | None = None
+    network: Literal["none", "host"] | None = None
+    """None: as `execution.network` says."""
 
     def __post_init__(self) -> None:
         demand_each(flaws.in_argument, self.cmd, "cmd")

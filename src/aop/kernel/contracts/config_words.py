@@ -131,6 +131,7 @@ KEY_WORDS: Mapping[str, str] = {
     "worktree.setup[].cmd": "A command that makes a worktree ready, word by word, run before its first gates.",
     "worktree.setup[].inputs": "Globs of tracked files; the command is run again when one of them has changed.",
     "worktree.setup[].timeout_seconds": "The command's own time limit.",
+    "worktree.setup[].network": "`host`: the command alone may use the network, to fetch packages; `none`: it may not.",
     "worktree.ports": "How many ports each feature has for itself: `AOP_PORT_0` and so on.",
     "worktree.first_port": "Where the ports of features begin.",
     "planning.require_obligations": (

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
+import msgspec
 from msgspec import Struct
 
 from aop.core.errors import WorktreeSetupFailed
@@ -117,8 +118,13 @@ def place_extras(kernel: Kernel, tree: TreeId, folder: Path, rules: WorktreeRule
     return extras.place(folder, copies=copies, links=links)
 
 
-def set_up_checkout(call: Call, feature_id: FeatureId, tree: TreeId, folder: Path, policy: Policy) -> CheckoutExtras:
-    """Set up a checkout; commands that have run in a feature's worktree are left out. Raises: WorktreeSetupFailed."""
+def set_up_checkout(
+    call: Call, feature_id: FeatureId, tree: TreeId, folder: Path, policy: Policy, *, logs: str = ""
+) -> CheckoutExtras:
+    """Set up a checkout; commands that have run in a feature's worktree are left out. Raises: WorktreeSetupFailed.
+
+    `logs` is the folder of the logs, from the root of the repository; empty for that of the feature.
+    """
     kernel, rules = call.kernel, policy.worktree
     extras = CheckoutExtras(env=environment_of(kernel, feature_id), readable=place_extras(kernel, tree, folder, rules))
     wanted = _command_digests(kernel.git.objects, tree, rules.setup)
@@ -126,7 +132,7 @@ def set_up_checkout(call: Call, feature_id: FeatureId, tree: TreeId, folder: Pat
     done = _finished_commands(kernel, feature_id, folder, wanted) if is_own else 0
     for number in range(done, len(wanted)):
         with kernel.locks.gate_slot(policy.supervisor.max_parallel_gate_runs):
-            _run_setup_command(call, feature_id, number, folder, policy=policy, extras=extras)
+            _run_setup_command(call, feature_id, number, folder, policy=policy, extras=extras, logs=logs)
         if is_own:
             _record_finished(
                 call, feature_id, kernel.worktree_extras.identity(folder), wanted[: number + 1], rules.setup[number]
@@ -163,14 +169,15 @@ def _finished_commands(kernel: Kernel, feature_id: FeatureId, folder: Path, want
 
 
 def _run_setup_command(
-    call: Call, feature_id: FeatureId, number: int, folder: Path, *, policy: Policy, extras: CheckoutExtras
+    call: Call, feature_id: FeatureId, number: int, folder: Path, *, policy: Policy, extras: CheckoutExtras, logs: str
 ) -> None:
     command = policy.worktree.setup[number]
-    log_path = f"{folder_of(feature_id)}/logs/{call.kernel.new_id('setup')}-{number + 1}.log"
+    rules = msgspec.structs.replace(policy.execution, network=command.network or policy.execution.network)
+    log_path = f"{logs or f'{folder_of(feature_id)}/logs'}/{call.kernel.new_id('setup')}-{number + 1}.log"
     call.report(f"{feature_id}: setting up its worktree: {' '.join(command.cmd)}")
     ended = call.kernel.processes.run(
         command_for(
-            policy.execution,
+            rules,
             extras,
             command.cmd,
             folder,

@@ -108,7 +108,7 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | Non
     `baseline` is how many tests run on the base, where that is known. Raises: WorktreeSetupFailed.
     """
     kernel = call.kernel
-    extras = set_up_checkout(call, plan.feature_id, plan.subject.tree, checkout, plan.policy)
+    extras = set_up_checkout(call, plan.feature_id, plan.subject.tree, checkout, plan.policy, logs=plan.logs)
     plan = msgspec.structs.replace(plan, extras=extras)
     run_id = GateRunId(kernel.new_id("gate"))
     level = kernel.processes.sandbox_level(plan.policy.execution.sandbox)

@@ -133,16 +133,18 @@ def guess(project: Project) -> Guess | None:
     test = _test(project, package, manager)
     reporting = _reporting_step(package, manager)
     caches = bool(setup) and not project.any_below(".yarn/cache")
-    return guess_of(
+    guessed = guess_of(
         setup=setup,
         checks=[_script_step(manager, name) for name in CHECKS if name in package.scripts],
         tests=[test] if test else (),
         reporting=[reporting] if reporting else None,
         parsers=Parsers(tests=junit_report(REPORT) if reporting else None),
-        notes=tuple(_notes(project, package, manager, has_caches=caches, lacks_lock=installs and not lock)),
+        notes=tuple(_notes(project, package, manager)),
         sandbox_read=manager.sandbox_read if caches else (),
         sandbox_write=manager.sandbox_write if caches else (),
     )
+    hints = tuple(_hints(manager, has_caches=caches, lacks_lock=installs and not lock))
+    return msgspec.structs.replace(guessed, hints=hints)
 
 
 def _parse_manifest(text: str) -> _Package | None:
@@ -215,13 +217,14 @@ def _reporting_step(package: _Package, manager: Manager) -> ChosenStep | None:
     return None
 
 
-def _notes(
-    project: Project, package: _Package, manager: Manager, *, has_caches: bool, lacks_lock: bool
-) -> Iterator[str]:
+def _notes(project: Project, package: _Package, manager: Manager) -> Iterator[str]:
     if PNPM_WORKSPACE in project.paths:
         yield monorepo_note("pnpm workspaces")
     elif package.members:
         yield monorepo_note(f"{manager.name} workspaces", package.members)
+
+
+def _hints(manager: Manager, *, has_caches: bool, lacks_lock: bool) -> Iterator[str]:
     if lacks_lock:
         yield (
             f"`{MANIFEST}` has dependencies but no lock file, so new worktrees have no packages. Commit a lock file and"

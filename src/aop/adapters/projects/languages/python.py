@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import msgspec
+
 from aop.adapters.projects.guesses import ChosenStep, Guess, Project, guess_of, junit_report, monorepo_note
-from aop.kernel.config.gates import CoverageParser, Parsers, ParserType, Step
+from aop.kernel.config.gates import CoverageParser, Mode, Parsers, ParserType, Step
 
 RUNNERS = {"uv.lock": "uv", "poetry.lock": "poetry", "pdm.lock": "pdm", "Pipfile.lock": "pipenv"}
 """The lock files of programs that run others in the project's environment: `uv run ...`."""
@@ -18,6 +20,7 @@ COVERAGE = ("--cov", "--cov-branch", "--cov-report=xml:coverage.xml")
 _REQUIREMENTS = re.compile(r"(?:requirements[^/]*|requirements/[^/]+)\.(?:txt|in)")
 _UNITTEST_FILE = re.compile(r"(?:.*/)?test[^/]*\.py")
 _TEST_FILE = re.compile(r"(?:.*/)?(?:test[^/]*|[^/]*_test)\.py")
+_TEST_FUNCTION = re.compile(r"^(?:async )?def test_", re.MULTILINE)
 _MYPY_SETTINGS = re.compile(r"^\[(?:tool\.)?mypy\]\s*$(?P<body>(?:\n(?!\[).*)*)", re.MULTILINE)
 _MYPY_TARGETS = re.compile(r"^(?:files|packages|modules)\s*=", re.MULTILINE)
 
@@ -38,15 +41,16 @@ def guess(project: Project) -> Guess | None:
         return None
     with_pytest = bool(_why_pytest(project))
     covered = with_pytest and _mentions(project, "pytest-cov", "pytest_cov")
-    coverage = CoverageParser(type=ParserType.COBERTURA_XML, path="coverage.xml")
+    coverage = CoverageParser(type=ParserType.COBERTURA_XML, path="coverage.xml", modes=(Mode.FULL, Mode.MERGE))
     tests = [_pytest(project)] if with_pytest else tuple(_unittests(project))
-    return guess_of(
+    guessed = guess_of(
         checks=(*_lint(project), *_types(project)),
         tests=tests,
         reporting=[_pytest(project, *(COVERAGE if covered else ()), f"--junitxml={REPORT}")] if with_pytest else None,
         parsers=Parsers(coverage=coverage if covered else None, tests=junit_report(REPORT) if with_pytest else None),
-        notes=tuple(_notes(project, has_tests=bool(tests), covered=covered)),
+        notes=tuple(_notes(project)),
     )
+    return msgspec.structs.replace(guessed, hints=tuple(_hints(project, has_tests=bool(tests), covered=covered)))
 
 
 def _marks_python(path: str) -> bool:
@@ -93,7 +97,14 @@ def _why_pytest(project: Project) -> str:
         if _TEST_FILE.fullmatch(path) and "import pytest" in text:
             return f"`{path}` imports pytest"
     by_name = [path for path in sorted(project.paths) if path.rpartition("/")[2] in ("conftest.py", "pytest.ini")]
-    return f"`{by_name[0]}` exists" if by_name else ""
+    if by_name:
+        return f"`{by_name[0]}` exists"
+    plain = [path for path, text in sorted(project.texts.items()) if _is_plain_test(path, text)]
+    return f"`{plain[0]}` has tests as functions" if plain else ""
+
+
+def _is_plain_test(path: str, text: str) -> bool:
+    return bool(_TEST_FILE.fullmatch(path) and _TEST_FUNCTION.search(text))
 
 
 def _is_setting(path: str) -> bool:
@@ -130,10 +141,13 @@ def _types(project: Project) -> Iterator[ChosenStep]:
             return
 
 
-def _notes(project: Project, *, has_tests: bool, covered: bool) -> Iterator[str]:
-    runner = _runner(project)
+def _notes(project: Project) -> Iterator[str]:
     if "[tool.uv.workspace]" in project.texts.get("pyproject.toml", ""):
         yield monorepo_note("uv workspace")
+
+
+def _hints(project: Project, *, has_tests: bool, covered: bool) -> Iterator[str]:
+    runner = _runner(project)
     if runner and has_tests:
         yield (
             f"`{runner} run` creates its environment in every new worktree, but gates have no network and an empty home"

@@ -1,0 +1,1 @@
+"""Trials of proposed gates on the base commit, and the cures of what is red."""
