@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     repository = open_repository(Path(arguments.repo), os.environ)
     proposal = propose(repository)
     _show_guess(terminal, repository, proposal)
-    if proposal.files and not arguments.yes and not terminal.can_ask:
+    if proposal.files and not arguments.yes and not terminal.is_interactive:
         raise InvalidCliArgs("There is no terminal to ask on.", hint="Pass `--yes` to answer yes in advance.")
     ran = bool(proposal.drafts) and not arguments.no_run
     proposal, results = _tried(repository, proposal, terminal, arguments) if ran else (proposal, None)

@@ -134,11 +134,6 @@ class Terminal:
         """Print a refusal that was raised, and return its exit code."""
         return self.refuse(refusal.as_error(), refusal.evidence)
 
-    @property
-    def can_ask(self) -> bool:
-        """Tell whether a person can answer questions here."""
-        return self._in.isatty()
-
     def confirm(self, question: str) -> bool:
         """Ask a person a question; any answer but yes means no. Raises: InvalidCliArgs without a terminal."""
         if not self._in.isatty():
