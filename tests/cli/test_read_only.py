@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.world import PATCH, World, git, make_repository
 
-_DROP, _OVERRIDE_PERMISSIONS = 24, 1
+_DROP, _OVERRIDE_PERMISSIONS, _READ_ALL = 24, 1, 2
 
 
 def _obey_permissions() -> None:
@@ -20,13 +23,37 @@ def _obey_permissions() -> None:
     ctypes.CDLL(None).prctl(_DROP, _OVERRIDE_PERMISSIONS, 0, 0, 0)
 
 
-def look(root: Path, *words: str) -> tuple[int, str]:
+def _open_nothing() -> None:
+    """Let root not even read what is closed."""
+    _obey_permissions()
+    ctypes.CDLL(None).prctl(_DROP, _READ_ALL, 0, 0, 0)
+
+
+def give_away(place: Path) -> str:
+    """Give a folder and all in it to another user; return how AOP says that. Only root can; others close it."""
+    for path in (place, *place.rglob("*")):
+        if os.geteuid() == 0:
+            os.chown(path, 65_534, 65_534, follow_symlinks=False)
+        elif not path.is_symlink():
+            path.chmod(path.lstat().st_mode & ~0o222)
+    return "it belongs to the user `nobody`, and you are `root`" if os.geteuid() == 0 else "its permissions forbid it"
+
+
+def take_back(place: Path) -> None:
+    for path in (place, *place.rglob("*")):
+        if os.geteuid() == 0:
+            os.chown(path, 0, 0, follow_symlinks=False)
+        elif not path.is_symlink():
+            path.chmod(path.lstat().st_mode | 0o200)
+
+
+def look(root: Path, *words: str, obey: Callable[[], None] = _obey_permissions) -> tuple[int, str]:
     ran = subprocess.run(
         [sys.executable, "-m", "aop.cli.main", *words, "--repo", str(root)],
         capture_output=True,
         text=True,
         check=False,
-        preexec_fn=_obey_permissions,
+        preexec_fn=obey,
     )
     return ran.returncode, ran.stdout + ran.stderr
 
@@ -69,3 +96,30 @@ def test_without_a_record_that_is_said(tmp_path: Path) -> None:
         code, told = look(root, "status")
     assert (code, "[record_unavailable]" in told) == (2, True)
     assert git(root, "status", "--porcelain", "--ignored") == before
+
+
+@pytest.mark.parametrize("place", ["", ".git/objects", ".aop", ".worktrees"])
+def test_files_of_another_user_are_named_and_nothing_is_lost(tmp_path: Path, place: str) -> None:
+    world = World(make_repository(tmp_path / "repo"))
+    world.plan("one")
+    world.close()
+    root = world.root
+    patch = json.dumps({"feature_id": "one", "unified_diff": PATCH})
+    apply = ("call", "repo.apply_patch", patch, "--role", "builder", "--operation-id", "first")
+    reason = give_away(root / place)
+    refused = look(root, *apply)
+    health = look(root, "doctor")
+    take_back(root / place)
+    said = f"`{root / place}` cannot be written: {reason}."
+    assert (refused[0], refused[1].splitlines()[0]) == (2, f"aop: {said} [files_closed]")
+    assert (health[0], f"failure  permissions    {said}" in health[1]) == (1, True)
+    applied, _ = look(root, *apply)
+    assert (applied, (root / ".worktrees/one/src/a.txt").read_text()) == (0, "one\nTWO\nthree\n")
+
+
+def test_a_folder_that_cannot_be_opened_is_not_called_something_else(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "repo")
+    root.chmod(0)
+    code, told = look(root, "status", obey=_open_nothing)
+    root.chmod(0o755)
+    assert (code, told.splitlines()[0]) == (2, f"aop: The folder `{root}` cannot be opened by you. [files_closed]")

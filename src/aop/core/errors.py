@@ -189,6 +189,14 @@ class InternalError(Refusal):
     hint = "Send the call again; if it fails again, report it with the reference."
 
 
+class FilesClosed(Refusal):
+    """Files of the repository belong to another user, or their permissions forbid to read or write them."""
+
+    code = "files_closed"
+    move = Move.CORRECT_USAGE
+    hint = "Nothing is lost. Make the files yours (`sudo chown -R $USER FOLDER`) and repeat the command, or use your own clone."
+
+
 class UnknownFeature(Refusal):
     """There is no feature with this id."""
 

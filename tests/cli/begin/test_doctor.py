@@ -22,8 +22,8 @@ GATES = "agentic/orchestrator/gates.yaml"
 POLICY = "agentic/orchestrator/policy.yaml"
 READ_ONLY = installed_bubblewraps(os.environ["PATH"].split(os.pathsep))
 NAMES = [
-    *("python", "sqlite", "git", "repository", "base branch", "configuration", "gates", "programs"),
-    *("environment", "sandbox", "agent network", "agents"),
+    *("python", "sqlite", "git", "repository", "permissions", "base branch", "configuration", "gates"),
+    *("programs", "environment", "sandbox", "agent network", "agents"),
     *("disk", "file system", "record", "clock", "leftovers", "worktrees"),
 ]
 

@@ -14,6 +14,7 @@ from aop.adapters.doctor.repository import (
     check_checkout,
     check_environment,
     check_gates,
+    check_permissions,
     check_programs,
     find_repository,
     load_configuration,
@@ -43,6 +44,7 @@ def examine(folder: Path, environ: Mapping[str, str], now: datetime) -> Iterator
 
 
 def _repository_checks(repository: Repository, environ: Mapping[str, str]) -> Iterator[Check]:
+    yield from _or_failure("permissions", lambda: [check_permissions(repository)])
     config, checks = load_configuration(repository)
     yield from _or_failure("base branch", lambda: [check_base_branch(repository, config)])
     yield from checks

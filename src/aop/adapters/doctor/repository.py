@@ -12,6 +12,7 @@ import msgspec
 from aop.adapters.config.locations import FOLDER, NAMES
 from aop.adapters.config.reader import bundled_texts, read_config
 from aop.adapters.doctor.checks import Check, failure, fine, warning
+from aop.adapters.files.closed_places import closed_place
 from aop.adapters.files.repository_files import RepositoryFiles
 from aop.adapters.git.repository import Repository, open_repository
 from aop.adapters.machine.own_environment import hidden_folders, own_prefix, visible_paths
@@ -39,7 +40,17 @@ def find_repository(folder: Path, environ: Mapping[str, str]) -> tuple[Repositor
             clone = "Clone it, and use the clone: AOP needs a working tree."
             return None, failure("repository", f"`{folder}` is a bare repository.", clone)
         return None, failure("repository", refusal.message, refusal.next_action)
+    except errors.FilesClosed as refusal:
+        return None, failure("repository", refusal.message, refusal.next_action)
     return repository, fine("repository", str(repository.root))
+
+
+def check_permissions(repository: Repository) -> Check:
+    """Check that this user can read and write the folders that AOP and git write."""
+    closed = closed_place(repository.root)
+    if closed:
+        return failure("permissions", closed, errors.FilesClosed(closed).next_action)
+    return fine("permissions", "the repository can be read and written")
 
 
 def check_base_branch(repository: Repository, config: Config | None) -> Check:

@@ -123,7 +123,10 @@ class Repository:
 
 
 def open_repository(path: Path, environ: Mapping[str, str], *, worktrees: str = ".worktrees") -> Repository:
-    """Open the repository that a folder or linked worktree lies in. Raises: NotARepository, InvalidConfiguration."""
+    """Open the repository that a folder or linked worktree lies in.
+
+    Raises: NotARepository, FilesClosed, InvalidConfiguration.
+    """
     if not is_plain_path(worktrees):
         raise InvalidConfiguration(
             f"The worktrees must lie in a folder of the repository, and {worktrees[:80]!a} does not name one."

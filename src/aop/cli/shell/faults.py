@@ -9,15 +9,21 @@ import traceback
 import uuid
 from pathlib import Path
 
-from aop.core.errors import InternalError
+from aop.adapters.files.closed_places import closed_place
+from aop.core.errors import Fault, FilesClosed, InternalError, Refusal
 from aop.core.redaction.redactor import Redactor
 from aop.wiring.build import Settings
 
 UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT)
 
 
-def store_fault(fault: Exception, folder: str) -> InternalError:
-    """Write the redacted traceback to a file, if the disk allows it; return the refusal that names the file."""
+def store_fault(fault: Exception, folder: str) -> Refusal:
+    """Write the redacted traceback to a file, if the disk allows it; return the refusal that names the file.
+
+    A fault in a repository with files that are closed to this user is theirs to repair, and nothing is stored.
+    """
+    if isinstance(fault, Fault | OSError) and (closed := closed_place(Path(folder).absolute())):
+        return FilesClosed(closed)
     reference = uuid.uuid4().hex[:12]
     private = Path(folder).absolute() / ".aop"
     place = private / "faults" if private.is_dir() else Path(tempfile.gettempdir())

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from aop.adapters.git.process.output import text_of
 from aop.adapters.git.process.program import GitProgram
-from aop.core.errors import NotARepository
+from aop.core.errors import FilesClosed, NotARepository
 
 # A section, a key whose value needs no unquoting, or a comment.
 _PLAIN_LINE = re.compile(r"""\[[A-Za-z0-9.-]+(?: "[^"\\]*")?\]|[A-Za-z][A-Za-z0-9-]*(?: *= *[^"\\#;\0]*)?|[#;].*|""")
@@ -30,7 +30,7 @@ class FoundCheckout(Struct, frozen=True, kw_only=True):
 
 
 def find_checkout(program: GitProgram, path: Path) -> FoundCheckout:
-    """Return the main checkout of the repository that a folder lies in. Raises: NotARepository."""
+    """Return the main checkout of the repository that a folder lies in. Raises: NotARepository, FilesClosed."""
     plain = _plain_checkout(path)
     if plain is not None:
         return plain
@@ -91,6 +91,8 @@ def _ask(program: GitProgram, path: Path) -> tuple[str, str, str, str]:
     )
     try:
         ran = program.run(arguments, cwd=path, environment={})
+    except PermissionError as error:
+        raise FilesClosed(f"The folder `{path}` cannot be opened by you.") from error
     except OSError as error:
         raise NotARepository(f"`{path}` is not a folder.") from error
     lines = text_of(ran.out).splitlines()
