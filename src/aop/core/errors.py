@@ -194,7 +194,7 @@ class FilesClosed(Refusal):
 
     code = "files_closed"
     move = Move.CORRECT_USAGE
-    hint = "Nothing is lost. Make the files yours (`sudo chown -R $USER FOLDER`) and repeat the command, or use your own clone."
+    hint = "Nothing is lost. Make the files yours (`sudo chown -R $USER FOLDER`), then repeat the command."
 
 
 class UnknownFeature(Refusal):
