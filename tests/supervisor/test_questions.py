@@ -134,7 +134,7 @@ def test_people_are_told_of_a_question_reminded_after_growing_waits_and_told_of_
     assert (last.kind, last.title, last.text) == (
         "ready",
         "one is ready to merge",
-        "aop review one, and then aop approve one",
+        "aop review one, and then aop merge one",
     )
     world.close()
 

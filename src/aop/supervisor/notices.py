@@ -113,7 +113,7 @@ def end_notice(state: FeatureState) -> Notice:
     """Return the notice of a feature that has ended."""
     kind = ENDS[state.status]
     what = state.tree[:16] if kind is NoticeKind.READY else f"v{state.version}"
-    how = f"aop review {state.feature_id}, and then aop approve {state.feature_id}"
+    how = f"aop review {state.feature_id}, and then aop merge {state.feature_id}"
     return Notice(
         event_id=f"{kind}:{state.feature_id}:{what}",
         kind=kind,

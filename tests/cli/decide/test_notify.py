@@ -81,7 +81,7 @@ def test_a_run_tells_of_a_question_and_of_a_ready_feature_once_each(tmp_path: Pa
     told = sorted((told["kind"], told["feature_id"], told["text"]) for told in map(_told, listener.heard))
     assert told == [
         ("question", "asks_colour", "asks: Which colour? (aop answer q1 TEXT)"),
-        ("ready", "one", "aop review one, and then aop approve one"),
+        ("ready", "one", "aop review one, and then aop merge one"),
     ]
 
 

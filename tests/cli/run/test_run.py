@@ -183,7 +183,7 @@ def test_a_question_ends_the_wait_and_its_answer_lets_the_feature_go_on(shop: Sh
     listed = run_aop(shop.root, "inbox", env={"COLUMNS": "140"})
     question, approval = listed.out.splitlines()[-2:]
     assert question.endswith(" ago  Which colour?  aop answer q1 TEXT")
-    assert approval.endswith(" ago  Ready to merge  aop review one  aop approve one")
+    assert approval.endswith(" ago  Ready to merge  aop review one  aop merge one")
     assert run_aop(shop.root, "answer", "q7", "Blue").code == 1
     assert run_aop(shop.root, "answer", "q1", "Blue").code == 0
     twice = run_aop(shop.root, "answer", "q1", "Red", "--json")
@@ -223,7 +223,7 @@ def test_two_specs_that_want_the_same_file_end_the_wait_with_one_that_waits(shop
     assert (ran.code, sorted(shop.statuses().values())) == (5, ["blocked", "ready_to_merge"])
     (first,) = [name for name, status in shop.statuses().items() if status == "ready_to_merge"]
     (second,) = {"same_one", "same_two"} - {first}
-    decide = f"aop review {first}, aop approve {first}, aop merge {first}"
+    decide = f"aop review {first}, aop merge {first}"
     assert f"{first} is ready for review (unblocks {second}): {decide}" in ran.err
     assert f"Both create `src/same.txt`: `{first}` goes first." in ran.out
 

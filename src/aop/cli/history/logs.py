@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator
 from typing import TypeAlias
 
 import msgspec
 
 from aop.adapters.reporting.call_log import CallReader
+from aop.cli.history.log_rows import LogRows, facts_text
+from aop.cli.screens.overview import frame_lines, read_overview
+from aop.cli.screens.styles import add_colour_argument, screen_of
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
@@ -30,6 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--follow", action="store_true", help="keep printing new entries, until you stop it")
     parser.add_argument("--feature", metavar="FEATURE", help="only entries of this feature")
     parser.add_argument("--agent", metavar="FEATURE", help="only the output of this feature's agents")
+    add_colour_argument(parser)
     parser.add_argument("--since", type=int, default=0, metavar="N", help="only entries after journal entry number N")
 
 
@@ -42,14 +47,24 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     feature = None if arguments.feature is None else feature_id(arguments.feature)
     is_empty = True
     with open_app(arguments, to_read=True) as app:
+        rows = _rows_of_screen(app, arguments, terminal)
         _refuse_unknown(app, feature)
         for entry in _entries(app, feature, arguments.since, follow=arguments.follow):
             is_empty = False
             kind = "event" if isinstance(entry, JournalEntry) else "call"
-            terminal.line({"type": kind, **msgspec.to_builtins(entry)}, _line(entry))
+            # A pipe gets one line for each entry, with the whole time: programs search in it.
+            text = _line(entry) if rows is None else "\n".join(rows.lines(entry))
+            terminal.line({"type": kind, **msgspec.to_builtins(entry)}, text)
     if is_empty:
-        terminal.say("No entries.")
+        terminal.say("No entries. Every change is listed here; begin with: aop run")
     return Exit.OK
+
+
+def _rows_of_screen(app: App, arguments: argparse.Namespace, terminal: Terminal) -> LogRows | None:
+    if not terminal.is_screen or terminal.json:
+        return None
+    screen = screen_of(terminal, arguments.color, os.environ)
+    return LogRows(frame_lines(read_overview(app), [], screen), screen)
 
 
 def _print_agent_output(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -113,15 +128,9 @@ def _sort_key(entry: LogEntry) -> tuple[str, int]:
 def _line(entry: LogEntry) -> str:
     if isinstance(entry, JournalEntry):
         event = entry.event
-        facts = " ".join(f"{name}={_short(value)}" for name, value in event.payload.items())
+        facts = facts_text(event.payload)
         what = f"{event.at}  #{entry.seq:<6} {event.actor}  {event.kind}  {event.feature_id or '-'}  {facts}"
     else:
         took = f"{entry.outcome}  {entry.milliseconds:.1f} ms"
         what = f"{entry.at}  {'call':<7} {entry.actor}  {entry.tool}  {entry.feature_id or '-'}  {took}"
     return visible(what.rstrip())
-
-
-def _short(value: object) -> str:
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    one_line = " ".join(text.split())
-    return one_line if len(one_line) <= 80 else f"{one_line[:79]}…"

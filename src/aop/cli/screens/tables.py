@@ -27,6 +27,8 @@ class Column(Struct, frozen=True, kw_only=True):
     """Whether its cells are shortened in the middle where the last column would get too narrow."""
     from_width: int = 0
     """The narrowest terminal that shows it."""
+    width: int = 0
+    """Its width where rows are laid out one at a time; 0: that of its widest cell."""
     right: bool = False
     """Whether its cells end at the same place."""
 
@@ -44,14 +46,20 @@ class Cell(Struct, frozen=True):
     """Whether it is a command: it is neither shortened nor wrapped, so that it can be pasted."""
 
 
-def table(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int, paint: Paint) -> list[str]:
+def table(
+    columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int, paint: Paint, *, with_titles: bool = True
+) -> list[str]:
     """Lay out rows below their titles; the last column takes the rest of the line and is wrapped at spaces."""
     shown = [at for at, column in enumerate(columns) if column.from_width <= width]
     kept = [columns[at] for at in shown]
     cells = [[row[at] for at in shown] for row in rows]
     widths = _widths(kept, cells, width)
     titles = [Cell(column.title, "bold") for column in kept]
-    return [line for row in (titles, *cells) for line in _row_lines(kept, row, widths, width, paint)]
+    return [
+        line
+        for row in ([titles] if with_titles else []) + cells
+        for line in _row_lines(kept, row, widths, width, paint)
+    ]
 
 
 def shorten(text: str, width: int) -> str:
@@ -114,7 +122,7 @@ def _begin(text: str, width: int) -> str:
 def _widths(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int) -> list[int]:
     """Return the widths of all columns but the last, which gets the rest."""
     widths = [
-        max([width_of(column.title), *(width_of(row[at].text) for row in rows)])
+        column.width or max([width_of(column.title), *(width_of(row[at].text) for row in rows)])
         for at, column in enumerate(columns[:-1])
     ]
     for at, column in enumerate(columns[:-1]):
@@ -173,10 +181,11 @@ def _text_lines(cell: Cell, width: int, paint: Paint) -> Iterator[_Line]:
         if phrase.is_command:
             yield _Line(paint(phrase.style, phrase.text), max(0, width_of(phrase.text) - width))
         else:
-            yield from (_Line(paint(phrase.style, line)) for line in _phrase_lines(phrase, width))
+            yield from (_Line(paint(phrase.style, line)) for line in phrase_lines(phrase, width))
 
 
-def _phrase_lines(phrase: Cell, width: int) -> list[str]:
+def phrase_lines(phrase: Cell, width: int) -> list[str]:
+    """Wrap a phrase into its lines, at most as many as it may take."""
     lines = wrap(phrase.text, width)
     if not phrase.most_lines or len(lines) <= phrase.most_lines:
         return lines

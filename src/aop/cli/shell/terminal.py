@@ -59,6 +59,11 @@ class Terminal:
         """Return columns and lines of that screen."""
         return size_of(self._out)
 
+    @property
+    def message_width(self) -> int:
+        """Return the width that messages are wrapped at; without a terminal, they are not."""
+        return size_of(self._err).columns if self._err.isatty() else sys.maxsize
+
     def raw(self, text: str) -> None:
         """Print a text without a line end of its own, for a screen that is redrawn."""
         self._print(text)

@@ -137,7 +137,7 @@ def next_steps(ready: Sequence[FeatureId], waits_for: Mapping[FeatureId, Sequenc
     return tuple(
         NextStep(
             feature_id=name,
-            commands=(f"aop review {name}", f"aop approve {name}", f"aop merge {name}"),
+            commands=(f"aop review {name}", f"aop merge {name}"),
             unblocks=unblocked[name],
         )
         for name in sorted(ready, key=lambda name: (-len(unblocked[name]), name))

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from aop.cli.screens.tables import UNLIMITED, wrap
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import Json
 from aop.core.ids import FeatureId
 from aop.core.text.visible import visible
 from aop.kernel.record.documents.features import Status
+from aop.kernel.tools.report.standings import answer_command
 from aop.supervisor.board import Board, BoardEntry
 from aop.supervisor.policy.collisions import NextStep, next_steps
 from aop.supervisor.supervisor import Outlook, outlook_of
 from aop.wiring.build import App
 
 DASHBOARD_SECONDS = 1.0
+NARROWEST_WHY = 24
 
 
 class RunFacts(Struct, frozen=True, kw_only=True):
@@ -81,8 +84,14 @@ def read_facts(app: App, board: Board, *, changed: bool, seconds: float) -> RunF
 def _row(row: Mapping[str, Any] | None, feature_id: FeatureId, entry: BoardEntry) -> dict[str, Any]:
     if row is None:
         reason = f"Waits until merged: {', '.join(entry.others)}." if entry.others else ""
-        row = {"feature_id": feature_id, "status": "not_begun", "status_reason": reason, "gates": {}}
-    names = ("feature_id", "status", "status_reason", "gates")
+        row = {
+            "feature_id": feature_id,
+            "status": "not_begun",
+            "status_reason": reason,
+            "gates": {},
+            "next_command": "",
+        }
+    names = ("feature_id", "status", "status_reason", "gates", "next_command")
     return {**{name: row[name] for name in names}, "does": entry.does, "error": entry.outcome.get("error")}
 
 
@@ -103,21 +112,33 @@ def print_facts(facts: RunFacts, terminal: Terminal) -> Exit:
     code = exit_code(facts)
     if terminal.json:
         return terminal.result(_as_json(facts, code), "", code=code)
-    for row in facts.features:
-        why = row["error"]["message"] if row["error"] else row["status_reason"]
-        why = "Paused. Continue with: aop resume" if row["does"] == "rests" else why
-        terminal.text(f"{row['feature_id']}  {row['status']}  {why}".rstrip())
+    _print_features(facts.features, terminal)
     for question in facts.questions:
         text = visible(" ".join(question["text"].split()))
         terminal.say(f"{question['question_id']} ({question['feature_id']}): {text}")
-        answer = f"aop answer {question['question_id']} {'|'.join(question['choices']) or 'TEXT'}"
+        answer = answer_command(question["question_id"], question["choices"])
         terminal.say(f"  Answer with: {answer}, then continue with: aop resume --wait")
+    for row in facts.features:
+        if row["does"] == "ended" and row["status"] in (Status.FAILED, Status.BLOCKED):
+            terminal.say(f"{row['feature_id']} is {row['status']}; when its cause is removed: {row['next_command']}")
     for step in facts.next_steps:
         unblocks = f" (unblocks {', '.join(step.unblocks)})" if step.unblocks else ""
         terminal.say(f"{step.feature_id} is ready for review{unblocks}: {', '.join(step.commands)}")
     if code is Exit.NOT_PROVEN:
         terminal.say("Nothing changed: every feature was already done.")
     return code
+
+
+def _print_features(rows: Sequence[Mapping[str, Any]], terminal: Terminal) -> None:
+    """Print each feature with its status and the reason for it, below each other."""
+    name, status = (max((len(row[key]) for row in rows), default=0) for key in ("feature_id", "status"))
+    for row in rows:
+        why = row["error"]["message"] if row["error"] else row["status_reason"]
+        why = "Paused. Continue with: aop resume" if row["does"] == "rests" else visible(" ".join(why.split()))
+        begin = f"{row['feature_id']:<{name}}  {row['status']:<{status}}  "
+        room = terminal.columns if terminal.is_screen else UNLIMITED
+        first, *others = wrap(why, max(room - len(begin), NARROWEST_WHY))
+        terminal.text("\n".join([f"{begin}{first}".rstrip(), *(f"{'':<{len(begin)}}{each}" for each in others)]))
 
 
 def _as_json(facts: RunFacts, code: Exit) -> dict[str, Json]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
 from typing import Literal, NoReturn
 
@@ -14,6 +13,7 @@ from aop.adapters.machine.supervisor_lease import SupervisorLease
 from aop.adapters.processes.orphans import end_children
 from aop.cli.run.supervision.arguments import preference_of
 from aop.cli.run.supervision.base_gates import check_base_gates
+from aop.cli.run.supervision.progress import Progress
 from aop.cli.run.supervision.report import FeatureCounts, print_facts, read_facts
 from aop.cli.run.supervision.signals import Stopping, stop_on_signals
 from aop.cli.shell.exits import Exit
@@ -21,7 +21,6 @@ from aop.cli.shell.mcp_server import serve_mcp
 from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import Interrupted, InvalidCliArgs, SupervisorReplaced
-from aop.core.ids import FeatureId
 from aop.core.text.counts import count
 from aop.wiring.build import SPAN_ENDPOINTS, App
 from aop.wiring.spec_intake import Intake
@@ -81,14 +80,10 @@ def _supervise(
     ready: Callable[[], None] = lambda: None,
     until: Literal["settled", "ended"] = "settled",
 ) -> int:
-    began = time.monotonic()
-
-    def tell(feature_id: FeatureId, line: str) -> None:
-        terminal.say(f"{time.monotonic() - began:7.2f} s  {feature_id}: {line}")
-
+    progress = Progress(terminal, [feature.feature_id for feature in plan.features])
     with stop_on_signals() as stopping:
         callbacks = RunCallbacks(
-            tell=tell,
+            tell=progress,
             log=terminal.say,
             serve_mcp=serve_mcp,
             is_stopped=stopping.asked,
@@ -97,7 +92,7 @@ def _supervise(
             ready=ready,
         )
         end = supervise(app, plan, lease, callbacks, until=until)
-    facts = read_facts(app, end.board, changed=end.changed, seconds=time.monotonic() - began)
+    facts = read_facts(app, end.board, changed=end.changed, seconds=progress.seconds())
     return print_facts(facts, terminal)
 
 

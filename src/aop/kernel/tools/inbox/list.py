@@ -17,14 +17,14 @@ class ListQuestionsArguments(Arguments, frozen=True, kw_only=True):
 
 
 class WaitingApproval(Struct, frozen=True, kw_only=True):
-    """A feature that waits for a person's approval; only `aop approve` clears it."""
+    """A feature that waits for a person's approval; only `aop approve` or `aop merge` clears it."""
 
     feature_id: str
     tree: str
     since: str
     """When the feature was last changed."""
     how: str
-    """The commands to review and to approve it."""
+    """The commands to review and to merge it."""
 
 
 class Inbox(Struct, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ def list_questions(call: Call, arguments: ListQuestionsArguments) -> Outcome:
                 feature_id=state.feature_id,
                 tree=state.tree,
                 since=state.last_updated,
-                how=f"aop review {state.feature_id}, and then aop approve {state.feature_id}",
+                how=f"aop review {state.feature_id}, and then aop merge {state.feature_id}",
             )
             for state in unapproved_features(call.kernel, view)
             if call.principal.reaches(state.feature_id)

@@ -1,0 +1,33 @@
+"""Progress: each step of a run as a line, with its time and its feature."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+
+from aop.cli.screens.tables import shorten, wrap
+from aop.cli.shell.terminal import Terminal
+from aop.core.ids import FeatureId
+
+WIDEST_NAME = 24
+_TIME = "{:7.1f} s  "
+
+
+class Progress:
+    """Prints steps below each other: time, feature, and what happened, wrapped beside them on a terminal."""
+
+    def __init__(self, terminal: Terminal, features: Collection[str]) -> None:
+        self._terminal = terminal
+        self._began = time.monotonic()
+        self._width = min(max(map(len, features), default=0), WIDEST_NAME) + 1
+
+    def __call__(self, feature_id: FeatureId, line: str) -> None:
+        """Print one step of a feature."""
+        name = f"{shorten(feature_id, WIDEST_NAME)}:"
+        begin = f"{_TIME.format(self.seconds())}{name:<{self._width}} "
+        first, *others = wrap(line, max(self._terminal.message_width - len(begin), WIDEST_NAME))
+        self._terminal.say("\n".join([f"{begin}{first}", *(f"{'':<{len(begin)}}{each}" for each in others)]))
+
+    def seconds(self) -> float:
+        """Return how long the run has taken so far."""
+        return time.monotonic() - self._began
