@@ -63,7 +63,7 @@ def test_only_paths_into_hidden_folders_are_taken_out_of_variables(tmp_path: Pat
         "EMPTY": "",
         "HOME": str(tmp_path),
     }
-    assert without_folders(environ, [str(own)]) == {
+    assert without_folders(environ, (str(own),)) == {
         "PATH": f"/usr/bin:{own}-2/bin:relative",
         "PYTHONPATH": f"{tmp_path}/mine",
         "UV_INDEX": f"https://example.org{own}",

@@ -42,6 +42,7 @@ class Steps:
         environ: Mapping[str, str] | None = None,
         git_dirs: Sequence[Path] = (),
         worktree: Path | None = None,
+        hidden: tuple[str, ...] = (),
     ) -> None:
         self.folder = folder
         self.level = level
@@ -51,13 +52,20 @@ class Steps:
         self.private_root = folder / "private"
         self._environ = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], **(environ or {})}
         self._git_dirs = git_dirs
+        self._hidden = hidden
         self.processes = self._local(lambda text: text.replace("tok_0123456789abcdef", "[token]"))
         if self.processes.sandbox_level("auto") != level:
             pytest.skip(f"{level} does not hold on this machine")
 
     def _local(self, redact: Callable[[str], str], **words: Any) -> LocalProcesses:
         return LocalProcesses(
-            self._environ, redact, private_root=self.private_root, git_dirs=self._git_dirs, rungs=self.rungs, **words
+            self._environ,
+            redact,
+            private_root=self.private_root,
+            git_dirs=self._git_dirs,
+            hidden=self._hidden,
+            rungs=self.rungs,
+            **words,
         )
 
     def run_too_long(self, script: str, *, grace_seconds: float) -> tuple[CommandResult, str]:

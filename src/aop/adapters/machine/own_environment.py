@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -40,21 +41,21 @@ def is_developed_in(prefix: str, root: Path) -> bool:
     return False
 
 
-def without_folders(environ: Mapping[str, str], hidden: Sequence[str]) -> dict[str, str]:
+def without_folders(environ: Mapping[str, str], hidden: tuple[str, ...]) -> dict[str, str]:
     """Return the variables without paths into hidden folders; a variable that names nothing else is dropped."""
     visible = {name: visible_paths(value, hidden) for name, value in environ.items()}
     return {name: value for name, value in visible.items() if value or not environ[name]}
 
 
-def visible_paths(text: str, hidden: Sequence[str]) -> str:
+@lru_cache(maxsize=256)
+def visible_paths(text: str, hidden: tuple[str, ...]) -> str:
     """Return a list of paths, such as PATH, without those into hidden folders."""
     parts = text.split(os.pathsep)
-    return os.pathsep.join(part for part in parts if not any(_is_below(Path(part), Path(each)) for each in hidden))
+    own = [part for part in parts if os.path.isabs(part) and any(_is_below(Path(part), Path(each)) for each in hidden)]
+    return os.pathsep.join(part for part in parts if part not in own)
 
 
 def _is_below(path: Path, folder: Path) -> bool:
     """Tell whether an absolute path is a folder or lies in it, by its name or where its links lead."""
-    if not path.is_absolute():
-        return False
     plain, real = os.path.normpath(path), os.path.realpath(path)
     return Path(plain).is_relative_to(folder) or Path(real).is_relative_to(os.path.realpath(folder))

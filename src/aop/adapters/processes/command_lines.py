@@ -33,7 +33,7 @@ class ResolvedCommand(Struct, frozen=True, kw_only=True):
     env: dict[str, str]
 
 
-def resolve_program(command: Command, environ: Mapping[str, str], hidden: Sequence[str] = ()) -> ResolvedCommand:
+def resolve_program(command: Command, environ: Mapping[str, str], hidden: tuple[str, ...] = ()) -> ResolvedCommand:
     """Resolve a command, with the allowed part of the environment. Raises: CannotStart."""
     worktree, cwd = os.path.realpath(command.worktree), os.path.realpath(command.cwd)
     if not is_within(cwd, worktree) or not os.path.isdir(cwd):

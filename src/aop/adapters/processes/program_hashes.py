@@ -12,7 +12,8 @@ def programs_hash(programs: Iterable[str], path: str) -> str:
     """Return a hash of the files of programs, with size and time; a new toolchain changes it."""
     digest = hashlib.sha256()
     for program in sorted(set(programs)):
-        found = shutil.which(program, path=path) if os.sep not in program else None
+        # A relative path leads into a worktree, and there is none yet.
+        found = shutil.which(program, path=path) if os.path.isabs(program) or os.sep not in program else None
         digest.update(f"\0{program}\0{_installed_file(found)}".encode(errors="surrogateescape"))
     return digest.hexdigest()[:32]
 

@@ -70,14 +70,14 @@ class LocalProcesses:
         *,
         private_root: Path,  # no sandboxed step sees it
         git_dirs: Sequence[Path] = (),
-        hidden: Sequence[str] = (),  # folders of AOP's own that no variable of a step leads into
+        hidden: tuple[str, ...] = (),  # folders of AOP's own that no variable of a step leads into
         clock_seconds: Callable[[], float] = time.monotonic,
         grace_seconds: float = 2.0,  # from SIGTERM to SIGKILL
         rungs: Sequence[str] = RUNGS,
     ) -> None:
         """Take the environment that steps get a part of, and the git folders that they may only read."""
         self._environ = without_folders(environ, hidden)
-        self._hidden = tuple(hidden)
+        self._hidden = hidden
         self._redact = redact
         self._private_root = private_root
         self._git_dirs = tuple(os.path.realpath(folder) for folder in git_dirs)
