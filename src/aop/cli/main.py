@@ -18,6 +18,8 @@ from aop.core.version import VERSION
 if TYPE_CHECKING:  # imported leanly, in `main`
     import argparse
 
+    from aop.cli.shell.parser import Parser
+
 # The folder of the verbs, their heading in `aop --help`, and each verb with its description.
 GROUPS = {
     ("begin", "start"): {
@@ -66,6 +68,8 @@ GROUPS = {
     },
     ("learn", "settings and help"): {
         "config": "list every key of the configuration, or explain one",
+        "help": "show the help of a command, or write the man pages",
+        "completion": "print a script that completes commands in bash, zsh or fish",
     },
     ("history", "history and cleanup"): {
         "logs": "print events and calls, and follow new ones",
@@ -75,6 +79,8 @@ GROUPS = {
         "redact": "print a text without its secrets",
     },
 }
+COMPLETER = "__complete"
+"""The verb that completion scripts call; no help lists it."""
 VERBS = {name: text for verbs in GROUPS.values() for name, text in verbs.items()}
 FOLDERS = {name: folder for (folder, _), verbs in GROUPS.items() for name in verbs}
 
@@ -116,22 +122,32 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: Sequence[str], terminal: Terminal) -> int:
+    if words[:1] == [COMPLETER]:
+        import_leanly()
+        code: int = import_module("aop.cli.learn.completion").complete(words[1:], terminal)
+        return code
     if not words or words[0] not in VERBS:
         return _without_verb(words)
-    verb = _import_verb(words[0])
+    verb, parser = load_verb(words[0])
+    # Intermixed: an option may stand between the words, `aop call TOOL --role qa JSON`.
+    arguments = parser.parse_intermixed_args(words[1:])
+    terminal.json = arguments.json
+    return verb.run(arguments, terminal)
+
+
+def load_verb(name: str) -> tuple[Verb, Parser]:
+    """Return the module of a verb, and its parser."""
+    verb = _import_verb(name)
     from aop.cli.shell.parser import Help, Parser
 
-    text = VERBS[words[0]]
-    parser = Parser(prog=f"aop {words[0]}", description=f"{text[0].upper()}{text[1:]}.", formatter_class=Help)
+    text = VERBS[name]
+    parser = Parser(prog=f"aop {name}", description=f"{text[0].upper()}{text[1:]}.", formatter_class=Help)
     parser.add_argument("--json", action="store_true", help="print JSON on stdout: one object, or one on each line")
     parser.add_argument(
         "--repo", default=".", metavar="PATH", help="a folder of the managed repository (default: here)"
     )
     verb.arguments(parser)
-    # Intermixed: an option may stand between the words, `aop call TOOL --role qa JSON`.
-    arguments = parser.parse_intermixed_args(words[1:])
-    terminal.json = arguments.json
-    return verb.run(arguments, terminal)
+    return verb, parser
 
 
 def _repository_of(words: Sequence[str]) -> str:
@@ -158,8 +174,21 @@ def _import_verb(name: str) -> Verb:
 
 
 def _without_verb(words: Sequence[str]) -> int:
+    parser = main_parser()
+    if words and not words[0].startswith("-"):
+        parser.error(f"there is no command `{words[0]}`{_suggestion(words[0])}; see `aop --help`")
+    if verb := next((word for word in words if word in VERBS), None):
+        parser.error(f"options come after the command: `aop {verb} {words[0]}`")
+    parser.parse_args(words)
+    parser.print_help()
+    return Exit.OK
+
+
+def main_parser() -> Parser:
+    """Return the parser of a line without a verb; its help lists the verbs."""
+    width = max(map(len, VERBS)) + 2
     commands = "\n".join(
-        f"{title}:\n" + "".join(f"  {name:<10}{text}\n" for name, text in verbs.items())
+        f"{title}:\n" + "".join(f"  {name:<{width}}{text}\n" for name, text in verbs.items())
         for (_, title), verbs in GROUPS.items()
     )
     import_leanly()
@@ -175,13 +204,7 @@ def _without_verb(words: Sequence[str]) -> int:
         formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"aop {VERSION}")
-    if words and not words[0].startswith("-"):
-        parser.error(f"there is no command `{words[0]}`{_suggestion(words[0])}; see `aop --help`")
-    if verb := next((word for word in words if word in VERBS), None):
-        parser.error(f"options come after the command: `aop {verb} {words[0]}`")
-    parser.parse_args(words)
-    parser.print_help()
-    return Exit.OK
+    return parser
 
 
 def _suggestion(word: str) -> str:

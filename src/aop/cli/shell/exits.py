@@ -22,6 +22,18 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
+EXIT_WORDS: Mapping[Exit, str] = {
+    Exit.OK: "The command did what it was asked for.",
+    Exit.FAILED: "It failed, or was refused.",
+    Exit.USAGE: "The command line is not valid.",
+    Exit.NOT_PROVEN: "Nothing was done, or what was asked for is not proven.",
+    Exit.NEEDS_PERSON: "A person is needed.",
+    Exit.WAITING: "It waits for another feature or process.",
+    Exit.TRY_AGAIN: "Trying again may help.",
+    Exit.ESCALATED: "The work was handed to a person.",
+    Exit.INTERRUPTED: "It was stopped by Ctrl-C.",
+}
+
 EXIT_OF_MOVE: Mapping[Move, Exit] = {
     Move.ADAPT: Exit.FAILED,
     Move.CORRECT_USAGE: Exit.USAGE,

@@ -15,12 +15,21 @@ from aop.core.text.suggestions import did_you_mean
 class Parser(argparse.ArgumentParser):
     """An argument parser with examples in its help and JSON errors."""
 
-    def format_help(self) -> str:
-        """Return the help of a verb, with its examples."""
+    @property
+    def actions(self) -> tuple[argparse.Action, ...]:
+        """Return the options and words that it takes."""
+        return tuple(self._actions)
+
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """Return the examples of the verb."""
         from aop.cli.shell.examples import EXAMPLES
 
-        examples = EXAMPLES.get(self.prog.removeprefix("aop "), ())
-        lines = "".join(f"  {line}\n" for line in examples)
+        return EXAMPLES.get(self.prog.removeprefix("aop "), ())
+
+    def format_help(self) -> str:
+        """Return the help of a verb, with its examples."""
+        lines = "".join(f"  {line}\n" for line in self.examples)
         return super().format_help() + (f"\nexamples:\n{lines}" if lines else "")
 
     def _check_value(self, action: argparse.Action, value: object) -> None:

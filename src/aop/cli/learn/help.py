@@ -1,0 +1,45 @@
+"""`aop help`: show the help of a command, or write the man pages."""
+
+from __future__ import annotations
+
+import argparse
+from difflib import get_close_matches
+from pathlib import Path
+
+from aop.adapters.files.user_files import put_file
+from aop.cli.learn.man_pages import main_page, verb_page
+from aop.cli.main import GROUPS, VERBS, load_verb, main_parser
+from aop.cli.shell.terminal import Terminal
+from aop.core.errors import InvalidCliArgs
+from aop.core.text.counts import count
+from aop.core.text.visible import visible
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("command", metavar="COMMAND", nargs="?", help="(default: list the commands)")
+    parser.add_argument("--man", type=Path, metavar="FOLDER", help="write the man pages into this folder")
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Print the help, or write the pages."""
+    name = arguments.command
+    if name is not None and name not in VERBS:
+        near = get_close_matches(name, VERBS, n=1)
+        suggestion = f" (did you mean `{near[0]}`?)" if near else ""
+        raise InvalidCliArgs(f"There is no command `{visible(name)[:100]}`{suggestion}.", hint="See `aop help`.")
+    if arguments.man is not None:
+        return _write_pages(arguments.man, [name] if name else list(VERBS), terminal)
+    text = (load_verb(name)[1] if name else main_parser()).format_help()
+    return terminal.result({"command": name, "text": text}, text.rstrip("\n"))
+
+
+def _write_pages(folder: Path, names: list[str], terminal: Terminal) -> int:
+    pages = {f"aop-{name}.1": verb_page(load_verb(name)[1], VERBS[name]) for name in names}
+    if len(names) == len(VERBS):
+        pages["aop.1"] = main_page({title: verbs for (_, title), verbs in GROUPS.items()})
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, page in pages.items():
+        put_file(folder / file, page.encode(), replace=True)
+    message = f"Wrote {count(len(pages), 'man page')} into {folder}. Read one with: man {folder / min(pages)}"
+    return terminal.done({"written": [str(folder / file) for file in pages]}, message)
