@@ -121,14 +121,14 @@ def _serve(requests: socket.socket, *, heavy: bool) -> int:
 def _import_aop(*, heavy: bool) -> Callable[[], int]:
     import aop.cli.shell.parser
     import aop.wiring.build
-    from aop.cli.main import FOLDERS, main
+    from aop.cli.main import MODULES, main
 
     if heavy:
         import aop.adapters.models.remote_model
         import aop.adapters.storage.engine.dbos
         import aop.mcpserver.tool_server  # noqa: F401 - imported for the commands
-    for verb, folder in FOLDERS.items():
-        import_module(f"aop.cli.{folder}.{verb}")
+    for module in MODULES.values():
+        import_module(module)
     gc.freeze()
     return main
 

@@ -16,6 +16,14 @@ path = "src/same.txt" if manner == "same" else f"src/{feature}.txt"
 DRAFTS = 4
 spec = given["context_bundle"]["spec"].splitlines()[-1]
 heard = [result for result in given["last_tool_results"] if result["tool"] == "person"]
+OBJECTIONS = ("feature.request_changes", "feature.reject")
+asked = [result["data"] for result in given["last_tool_results"] if result["tool"] in OBJECTIONS]
+plan = given["context_bundle"]["plan"]
+version = plan["plan_version"] if plan else 0
+if plan:
+    path = (plan["files"]["create"] or [path])[0]
+with open(os.path.join(folder, "turns"), "a") as log:
+    log.write(json.dumps([feature, role, [request["text"] for request in asked]]) + "\\n")
 
 
 def draft(number):
@@ -24,7 +32,7 @@ def draft(number):
 
 if manner == "slow":
     time.sleep(0.2)
-if manner == "held":
+if manner == "held" or (manner == "waits" and role == "builder"):
     while not os.path.exists(os.path.join(folder, "go")):
         time.sleep(0.01)
 if manner == "bad" and not os.path.exists(os.path.join(folder, "good")):
@@ -32,11 +40,19 @@ if manner == "bad" and not os.path.exists(os.path.join(folder, "good")):
 elif manner == "asks" and role == "planner" and not heard:
     print(json.dumps({"type": "REQUEST", "request": "question", "detail": {"question": "Which colour?"}}))
 elif role == "planner":
+    path = asked[-1]["text"].split()[-1] if asked else path
+    revision = {"revision_of": version} if version else {}
     print(json.dumps({"type": "PLAN_SUBMISSION", "plan": {
-        "feature_id": feature, "plan_version": 1, "summary": "Write a new file", "base_ref": "main",
+        **revision, "feature_id": feature, "plan_version": version + 1, "summary": "Write a new file", "base_ref": "main",
         "allowed_areas": ["src"], "forbidden_areas": [], "files": {"create": [path], "modify": [], "delete": []},
         "contracts": {"openapi": "none", "events": "none", "db": "none"},
         "acceptance_criteria": ["It is there"], "gate_profile": "default"}}))
+elif asked and os.path.exists(path):
+    with open(path) as file:
+        old = file.read()
+    text = " ".join(request["text"] for request in asked)
+    diff = f"--- a/{path}\\n+++ b/{path}\\n@@ -1 +1 @@\\n-{old}+{text}\\n"
+    print(json.dumps({"type": "PATCH", "unified_diff": diff}))
 elif manner == "slow" and os.path.exists(path):
     with open(path) as file:
         old = file.read()

@@ -72,6 +72,11 @@ class Shop:
     def until_supervisor_ended(self) -> None:
         until(lambda: not self.is_supervised(), seconds=SECONDS)
 
+    def turns(self) -> list[list[Any]]:
+        """Return each turn that the agent was given: feature, role, and the texts of people's objections."""
+        log = self.agent / "turns"
+        return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
     def turns_in_progress(self) -> int:
         return sum(1 for _ in (self.root / ".aop" / "tmp").glob("*/in")) if (self.root / ".aop/tmp").is_dir() else 0
 

@@ -19,7 +19,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from aop.cli.main import FOLDERS, VERBS
+from aop.cli.main import MODULES, VERBS
 from aop.cli.screens.tables import width_of
 from aop.cli.shell.examples import EXAMPLES
 from aop.cli.shell.parser import Parser
@@ -88,7 +88,7 @@ def test_every_command_says_what_it_takes(tmp_path: Path, verb: str) -> None:
 def test_every_example_is_something_that_the_command_takes(verb: str) -> None:
     parser = Parser(prog=f"aop {verb}")
     parser.add_argument("--json", action="store_true")
-    import_module(f"aop.cli.{FOLDERS[verb]}.{verb}").arguments(parser)
+    import_module(MODULES[verb]).arguments(parser)
     for line in EXAMPLES[verb]:
         program, first, *words = shlex.split(line)
         assert (program, first) == ("aop", verb)

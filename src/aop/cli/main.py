@@ -48,6 +48,8 @@ GROUPS = {
         "sync": "bring the checkout of the base branch up to the branch, and lose no local change",
     },
     ("change", "change a feature"): {
+        "request-changes": "ask for changes of a feature; the next turn of its agent gets the text",
+        "reject": "reject the approach of a feature; it is planned again",
         "undo": "go back one step of a feature, after listing its trees",
         "redo": "go forward again by one step that was undone",
         "rebase": "move a feature onto the base branch as it is now",
@@ -82,7 +84,9 @@ GROUPS = {
 COMPLETER = "__complete"
 """The verb that completion scripts call; no help lists it."""
 VERBS = {name: text for verbs in GROUPS.values() for name, text in verbs.items()}
-FOLDERS = {name: folder for (folder, _), verbs in GROUPS.items() for name in verbs}
+MODULES = {
+    name: f"aop.cli.{folder}.{name.replace('-', '_')}" for (folder, _), verbs in GROUPS.items() for name in verbs
+}
 
 
 class Verb(Protocol):
@@ -166,7 +170,7 @@ def _import_verb(name: str) -> Verb:
     gc.disable()
     try:
         import_leanly()
-        verb: Verb = import_module(f"aop.cli.{FOLDERS[name]}.{name.replace('-', '_')}")
+        verb: Verb = import_module(MODULES[name])
         gc.freeze()
     finally:
         gc.enable()

@@ -17,6 +17,7 @@ from aop.core.run import Steps
 from aop.core.text.counts import count
 from aop.kernel.config.gates import Mode
 from aop.kernel.config.policy import CollisionStrategy
+from aop.kernel.features.change_requests import ChangeRequest, RequestKind, open_requests, requests_for
 from aop.kernel.gateway.calls import Envelope, Kernel
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
@@ -44,6 +45,13 @@ GISTS: Mapping[str, Callable[[Any], str]] = {
     "feature.log_append": lambda noted: str(noted["note"]),
 }
 """The progress line for a tool's answer."""
+
+FOLLOW: Mapping[RequestKind, str] = {
+    "changes": "A person requests changes: see `feature.request_changes` in the last results. Make them.",
+    "rejection": "A person rejected the approach: see `feature.reject` in the last results. Plan another one. If"
+    " `context_bundle.plan` has a plan, submit the whole plan as its next version, with `revision_of`.",
+}
+"""The instructions for a turn that a person's request is given to."""
 
 HELD_BACK = "held back"
 """The result of a turn or gate run that did not start, because the feature is paused."""
@@ -208,7 +216,8 @@ class Work:
             return plain(TurnWithheld(ask=turn.ask, over=over))
         begun = self._begin_usage(spender)
         try:
-            said = self._staff.worker(turn.feature_id, turn.ask.role).turn(self._input(turn))
+            requests = self._hand_requests(operation, turn)
+            said = self._staff.worker(turn.feature_id, turn.ask.role).turn(self._input(turn, requests))
             output = without_secrets(said, self._gateway.kernel, turn.feature_id)
         except Refusal as refusal:
             error = self._masked(refusal.as_error())
@@ -249,14 +258,24 @@ class Work:
             model=choice.model,
         )
 
-    def _input(self, turn: Turn) -> WorkerInput:
+    def _hand_requests(self, operation: str, turn: Turn) -> tuple[ChangeRequest, ...]:
+        """Return the requests of people that this turn has to follow; a repeated turn is given the same ones."""
+        with self._gateway.kernel.record.read() as view:
+            if not requests_for(open_requests(view, turn.feature_id), turn.ask.role):
+                return ()
+        arguments = {"feature_id": turn.feature_id, "worker": turn.ask.role}
+        answer = self._call(Role.SYSTEM, "feature.hand_requests", arguments, f"{operation}.requests")
+        return msgspec.convert(answer.data["requests"], tuple[ChangeRequest, ...]) if answer.ok else ()
+
+    def _input(self, turn: Turn, requests: tuple[ChangeRequest, ...]) -> WorkerInput:
         role, choice = turn.ask.role, self._staff.choice(turn.ask.role)
+        words = FOLLOW[requests[0].kind] if requests else ""
         return WorkerInput(
             role=role,
             feature_id=turn.feature_id,
             context_bundle=self._context(role, turn.feature_id),
-            instructions="\n\n".join(filter(None, [self._staff.prompt(role), turn.ask.instructions])),
-            last_tool_results=turn.ask.results,
+            instructions="\n\n".join(filter(None, [self._staff.prompt(role), turn.ask.instructions, words])),
+            last_tool_results=(*map(_request_result, requests), *turn.ask.results),
             provider=choice.provider,
             model=choice.model,
             provider_config_ref=choice.provider_config_ref,
@@ -296,6 +315,11 @@ def plain(value: Any) -> Json:
     """Return a value as the engine stores it."""
     plain: Json = msgspec.to_builtins(value)
     return plain
+
+
+def _request_result(request: ChangeRequest) -> ToolResult:
+    tool = "feature.reject" if request.kind == "rejection" else "feature.request_changes"
+    return ToolResult(tool=tool, ok=True, data=plain(request))
 
 
 def _result(tool: str, answer: Envelope) -> ToolResult:

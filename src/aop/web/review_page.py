@@ -9,6 +9,7 @@ from pathlib import Path
 from aop.core.text.counts import count
 from aop.core.text.visible import pieces, visible_name
 from aop.core.version import VERSION
+from aop.kernel.features.change_requests import ChangeRequest
 from aop.kernel.features.opened_paths import YES, PathAnswer
 from aop.kernel.gates.summaries import RunSummary
 from aop.kernel.record.documents.features import Status
@@ -56,6 +57,7 @@ def review_page(summary: FeatureSummary, bundle: DiffBundle) -> str:
 {_files(bundle)}
 </div>
 <aside>
+{_requests(summary)}
 {_missing(summary)}
 {_gates(summary, bundle)}
 {_evidence(summary)}
@@ -247,6 +249,20 @@ def _paths(link: EvidenceLinks) -> str:
     paths = "<br>".join(escape(visible_name(path)) for path in (link.evidence_path, *link.log_paths))
     return (
         f'<details><summary>{escape(link.mode)} gates: record and logs</summary><p class="hash">{paths}</p></details>'
+    )
+
+
+def _requests(summary: FeatureSummary) -> str:
+    items = "".join(map(_request, summary.requests))
+    return _panel("Requested by a person <small>not done yet</small>", f"<ul>{items}</ul>") if items else ""
+
+
+def _request(request: ChangeRequest) -> str:
+    quoted = f"<pre>{_text(request.quoted)}</pre>" if request.quoted else ""
+    who = f"{_text(request.asked_by)}, {escape(request.asked_at)}"
+    return (
+        f"<li><div>{_paragraph(request.text)}</div>{quoted}"
+        f'<div class="sub">{escape(review_view.subject_of_request(request))}; {who}</div></li>'
     )
 
 

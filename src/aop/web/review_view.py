@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from aop.core.text.counts import count
 from aop.core.text.visible import escapes_in, is_deceptive, visible_name
+from aop.kernel.features.change_requests import ChangeRequest
 from aop.kernel.features.opened_paths import YES, PathAnswer
 from aop.kernel.gates.reports.coverage import Figure
 from aop.kernel.gates.reports.measurements import TestReport
@@ -71,6 +72,14 @@ def files_with_lines(bundle: DiffBundle) -> Iterator[tuple[TouchedFile, list[str
     lines = bundle.diff.split("\n")
     for file in bundle.files:
         yield file, lines[file.first_line : file.first_line + file.shown_lines]
+
+
+def subject_of_request(request: ChangeRequest) -> str:
+    """Return the part of the feature that a request is about."""
+    if request.kind == "rejection":
+        return "another approach"
+    lines = f", lines {request.lines}" if "-" in request.lines else f", line {request.lines}" if request.lines else ""
+    return f"{visible_name(request.file)}{lines}" if request.file else "changes"
 
 
 def diff_command(bundle: DiffBundle, file: TouchedFile) -> str:

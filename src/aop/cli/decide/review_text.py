@@ -27,6 +27,7 @@ def review_text(summary: FeatureSummary, bundle: DiffBundle, paint: Paint) -> st
     blocks: list[Iterable[str]] = [
         _head(summary, paint),
         _warnings(summary, bundle, paint),
+        _requests(summary, paint),
         _gates(summary, bundle, paint),
         _plan(summary, paint),
         _obligations(summary, paint),
@@ -67,6 +68,15 @@ def _style_of(summary: FeatureSummary) -> str:
 def _warnings(summary: FeatureSummary, bundle: DiffBundle, paint: Paint) -> Iterator[str]:
     for warning in review_view.warnings_of(summary, bundle):
         yield paint("red", f"Warning   {warning}")
+
+
+def _requests(summary: FeatureSummary, paint: Paint) -> Iterator[str]:
+    if summary.requests:
+        yield paint("bold", "Requested by a person, not done yet")
+    for request in summary.requests:
+        yield f"  {request.asked_at} {visible(request.asked_by)}: {review_view.subject_of_request(request)}"
+        yield from (f"    {visible(line)}" for line in request.text.split("\n"))
+        yield from (paint("dim", f"    > {visible(line)}") for line in request.quoted.split("\n") if request.lines)
 
 
 def _gates(summary: FeatureSummary, bundle: DiffBundle, paint: Paint) -> Iterator[str]:

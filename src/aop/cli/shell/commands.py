@@ -15,6 +15,8 @@ COMMANDS: Mapping[str, str] = {
     "feature.init": "aop run --file SPEC",
     "feature.ready_to_merge": "aop merge FEATURE",
     "feature.redo": "aop redo FEATURE",
+    "feature.reject": "aop reject FEATURE WHY",
+    "feature.request_changes": "aop request-changes FEATURE TEXT",
     "feature.retry": "aop retry FEATURE",
     "feature.state_get": "aop status FEATURE",
     "feature.trees": "aop undo FEATURE",

@@ -27,6 +27,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "review": ("aop review greeting", "aop review greeting --html review.html"),
     "approve": ("aop approve greeting",),
     "merge": ("aop merge greeting", 'aop merge greeting --token TOKEN --message "Greet by name"'),
+    "reject": ('aop reject greeting "Extend the existing template instead of adding a second one."',),
+    "request-changes": (
+        'aop request-changes greeting "Also greet in French."',
+        'aop request-changes greeting "Name the empty case." --file src/greeting.py --lines 3-5',
+    ),
     "redo": ("aop redo greeting",),
     "rebase": ("aop rebase greeting", "aop rebase greeting --resolve"),
     "undo": ("aop undo greeting", "aop undo greeting --to 2"),

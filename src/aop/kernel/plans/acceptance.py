@@ -10,6 +10,7 @@ from msgspec import Struct
 from aop.core.errors import Json
 from aop.kernel.config.guarded_areas import guarded_areas_of
 from aop.kernel.config.in_force import Config
+from aop.kernel.features.change_requests import close_requests
 from aop.kernel.features.lifecycle import store_feature, with_status
 from aop.kernel.features.opened_paths import opened_paths
 from aop.kernel.gates.gate_runs import subjects_by_mode
@@ -72,7 +73,9 @@ def accept_plan(
     )
     gates = state.gates if subjects_by_mode(after, plan, config) == subjects else reset_verdicts(state.gates)
     after = msgspec.structs.replace(after, gates={**gates, "plan": Verdict.PASS})
-    if after.status is Status.PLANNING:
+    # A plan that was made before its predecessor was rejected does not answer the rejection.
+    is_rejected = close_requests(tx, call, state.feature_id, "rejection")
+    if after.status is Status.PLANNING and not is_rejected:
         after = with_status(after, Status.BUILDING, reason=after.status_reason)
     return store_feature(tx, state, after, now=call.kernel.now())
 

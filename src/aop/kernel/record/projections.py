@@ -33,6 +33,8 @@ DECISIONS: Mapping[str, str] = {
     "patch_applied": "A patch changed {files} file(s); the tree is `{tree}`.",
     "tree_undone": "A person went back from tree `{before}` to tree `{tree}`.",
     "tree_redone": "A person went forward from tree `{before}` to tree `{tree}`.",
+    "changes_requested": "A person requested changes: {text}",
+    "feature_rejected": "A person rejected the approach of tree `{before}`: {reason}",
     "gates_ran": "The `{mode}` gates of profile `{profile}` ended with `{verdict}` on tree `{tree}`.",
     "feature_committed": "The tree `{tree}` was committed on its branch as `{commit}`.",
     "feature_rebased": "The feature was moved from `{old_base}` to `{base}`; the tree is `{tree}`.",
@@ -50,7 +52,7 @@ DECISIONS: Mapping[str, str] = {
 """The events that `decisions.md` tells, and how."""
 
 
-UNTRUSTED = frozenset({"note", "reason", "summary"})
+UNTRUSTED = frozenset({"note", "reason", "summary", "text"})
 """The facts that agents and people word themselves."""
 
 

@@ -349,6 +349,9 @@ def _on_refusal(run: FeatureRun, result: ToolResult) -> Decision:
     if code == "invalid_status_transition" and details.get("status") == Status.BLOCKED:
         # The kernel blocked it while no supervisor ran; the next proposal is judged against the cause.
         return run, state.CallTool(role=Role.ORCHESTRATOR, tool="feature.state_get")
+    if code == "invalid_status_transition" and details.get("status") not in (None, run.status):
+        # A person set it back during the turn.
+        return _next_phase(_with_fresh_phase(replace(run, status=Status(details["status"]))))
     if code in OTHERS_IN_THE_WAY:
         return _resolve_collision(run, result)
     if code == "blocked_by_collision_policy":

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.core.structs import copy_fields
+from aop.kernel.features.change_requests import ChangeRequest, open_requests
 from aop.kernel.features.specs import spec_text
 from aop.kernel.gates.summaries import RunSummary, latest_runs
 from aop.kernel.gateway.calls import Call, FeatureArguments, Outcome, Tool, the_feature
@@ -47,6 +48,8 @@ class FeatureContext(Struct, frozen=True, kw_only=True):
     qa_index: Mapping[str, Any] | None
     obligations: ObligationReview | None
     """The numbered obligations of the spec; null without a spec."""
+    requests: tuple[ChangeRequest, ...] = ()
+    """The open requests of people to change the feature, or to plan it anew."""
 
 
 def get_context(call: Call, arguments: FeatureArguments) -> Outcome:
@@ -68,6 +71,7 @@ def get_context(call: Call, arguments: FeatureArguments) -> Outcome:
             evidence=evidence,
             qa_index=None if qa_index is None else msgspec.to_builtins(qa_index),
             obligations=review_obligations(spec, ledger, tests, kernel.redact.mask_secrets),
+            requests=open_requests(view, state.feature_id),
         )
 
 

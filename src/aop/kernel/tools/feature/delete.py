@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from aop.core.errors import BranchInUse, InvalidArguments, UnmergedWork
 from aop.core.ids import CommitId, FeatureId
+from aop.kernel.features.change_requests import ChangeRequests
 from aop.kernel.features.lifecycle import relist
 from aop.kernel.features.opened_paths import Permits
 from aop.kernel.features.worktree_extras import release_ports
@@ -141,7 +142,7 @@ def _remove(tx: Transaction, call: Call, planned: Deletion) -> None:
     for approval in [approval for approval in tx.all(Approval) if approval.feature_id == name]:
         tx.remove(Approval, approval.approval_id)
     forget_proposals(tx, name)
-    for shape in (FeatureState, AcceptedPlan, AcceptedPrerequisite, ObligationLedger, Permits, QaIndex):
+    for shape in (FeatureState, AcceptedPlan, AcceptedPrerequisite, ChangeRequests, ObligationLedger, Permits, QaIndex):
         tx.remove(shape, name)
     release_ports(tx, name)
     for question in [question for question in tx.all(Question) if question.feature_id == name and question.is_open]:

@@ -10,6 +10,7 @@ from msgspec import Struct
 from aop.core.errors import EvidenceStale, InvalidOverridePrecedence
 from aop.core.structs import copy_fields
 from aop.kernel.config.gates import Mode
+from aop.kernel.features.change_requests import open_requests
 from aop.kernel.features.lifecycle import LIVING, require_status, store_feature, with_status
 from aop.kernel.features.worktree_hold import held_worktree, note_quarantined
 from aop.kernel.gates import gate_runs
@@ -22,7 +23,7 @@ from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.gate_runs import GateRun, StepResult, Verdict
 from aop.kernel.record.documents.obligations import ObligationLedger
 from aop.kernel.record.documents.plans import AcceptedPlan
-from aop.kernel.record.port import Transaction
+from aop.kernel.record.port import Snapshot, Transaction
 
 ADVANCES: Mapping[tuple[Status, Mode], Status] = {
     (Status.BUILDING, Mode.FAST): Status.QA,
@@ -102,7 +103,7 @@ def _run_in_worktree(call: Call, state: FeatureState, plan: gate_runs.GatePlan, 
 def _record(tx: Transaction, call: Call, arguments: RunGatesArguments, finished: GateRun) -> Outcome:
     state = the_feature(tx, arguments)
     _refuse_stale(tx, call, state, finished)
-    stored = gate_runs.record_run(tx, call, state, _advance(state, finished), finished)
+    stored = gate_runs.record_run(tx, call, state, _advance(tx, state, finished), finished)
     if finished.verdict is not Verdict.PASS:
         return gate_runs.gate_failure(finished)
     return Answer(data=_result(stored, finished, reused=False), evidence=gate_runs.evidence_pointers(finished))
@@ -124,17 +125,19 @@ def _reusable_run(call: Call, state: FeatureState, plan: gate_runs.GatePlan) -> 
 def _record_reuse(tx: Transaction, call: Call, arguments: RunGatesArguments, passed: GateRun) -> Outcome:
     state = the_feature(tx, arguments)
     _refuse_stale(tx, call, state, passed)
-    after = _advance(state, passed)
+    after = _advance(tx, state, passed)
     stored = state if after == state else store_feature(tx, state, after, now=call.kernel.now())
     tx.append(call.event("gates_reused", stored.feature_id, gate_run_id=passed.run_id, mode=passed.mode))
     return Answer(data=_result(stored, passed, reused=True), evidence=gate_runs.evidence_pointers(passed))
 
 
-def _advance(state: FeatureState, run: GateRun) -> FeatureState:
-    """Return the feature with a run's verdict, in the status that follows."""
+def _advance(view: Snapshot, state: FeatureState, run: GateRun) -> FeatureState:
+    """Return the feature with a run's verdict, in the status that follows unless a person wants it changed."""
     after = with_verdict(state, run)
     advance = ADVANCES.get((state.status, Mode(run.mode)))
-    return with_status(after, advance) if run.verdict is Verdict.PASS and advance is not None else after
+    if run.verdict is not Verdict.PASS or advance is None or open_requests(view, state.feature_id):
+        return after
+    return with_status(after, advance)
 
 
 def _refuse_stale(tx: Transaction, call: Call, state: FeatureState, finished: GateRun) -> None:

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 from aop.core.errors import PlanRequired, VersionConflict
 from aop.core.structs import copy_fields
 from aop.kernel.config.in_force import Config
+from aop.kernel.features.change_requests import close_requests
 from aop.kernel.features.lifecycle import require_status, store_feature
 from aop.kernel.features.opened_paths import opened_paths
 from aop.kernel.features.trees import ChangedFile, changed_files
@@ -69,6 +70,7 @@ def apply_patch(call: Call, arguments: ApplyPatchArguments) -> Outcome:
             tx.mark_unshown("worktree", stored.feature_id)
             trees = {"tree": proposal.tree, "before": target.state.tree}
             tx.append(call.event("patch_applied", stored.feature_id, **trees, files=len(proposal.changes)))
+            close_requests(tx, call, stored.feature_id, "changes")
             return copy_fields(
                 ApplyPatchResult,
                 stored,

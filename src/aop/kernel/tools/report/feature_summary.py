@@ -13,6 +13,7 @@ from aop.core.ids import CommitId
 from aop.core.redaction.redactor import mask_json
 from aop.core.structs import copy_fields
 from aop.kernel.config.in_force import Config
+from aop.kernel.features.change_requests import ChangeRequest, open_requests
 from aop.kernel.features.lifecycle import require_status
 from aop.kernel.features.opened_paths import PathAnswer, path_answers
 from aop.kernel.features.specs import spec_text
@@ -94,6 +95,8 @@ class FeatureSummary(Struct, frozen=True, kw_only=True):
     """The obligations of the spec, with the state of each; null if there never was a spec."""
     path_answers: tuple[PathAnswer, ...]
     """The guarded paths that workers asked for, with the person's answers."""
+    requests: tuple[ChangeRequest, ...] = ()
+    """The open requests of people to change the feature, or to plan it anew."""
 
 
 def feature_summary(call: Call, arguments: FeatureArguments) -> Outcome:
@@ -122,6 +125,7 @@ def feature_summary(call: Call, arguments: FeatureArguments) -> Outcome:
             missing=_missing_for_merge(kernel, view, state, approvals),
             obligations=_obligations(kernel, view, state, reported_tests(runs, state)),
             path_answers=path_answers(view, state.feature_id),
+            requests=open_requests(view, state.feature_id),
         )
 
 
