@@ -22,8 +22,6 @@ plan = given["context_bundle"]["plan"]
 version = plan["plan_version"] if plan else 0
 if plan:
     path = (plan["files"]["create"] or [path])[0]
-with open(os.path.join(folder, "turns"), "a") as log:
-    log.write(json.dumps([feature, role, [request["text"] for request in asked]]) + "\\n")
 
 
 def draft(number):
@@ -43,7 +41,8 @@ elif role == "planner":
     path = asked[-1]["text"].split()[-1] if asked else path
     revision = {"revision_of": version} if version else {}
     print(json.dumps({"type": "PLAN_SUBMISSION", "plan": {
-        **revision, "feature_id": feature, "plan_version": version + 1, "summary": "Write a new file", "base_ref": "main",
+        **revision, "feature_id": feature, "plan_version": version + 1,
+        "summary": "Write a new file", "base_ref": "main",
         "allowed_areas": ["src"], "forbidden_areas": [], "files": {"create": [path], "modify": [], "delete": []},
         "contracts": {"openapi": "none", "events": "none", "db": "none"},
         "acceptance_criteria": ["It is there"], "gate_profile": "default"}}))

@@ -72,10 +72,20 @@ class Shop:
     def until_supervisor_ended(self) -> None:
         until(lambda: not self.is_supervised(), seconds=SECONDS)
 
-    def turns(self) -> list[list[Any]]:
-        """Return each turn that the agent was given: feature, role, and the texts of people's objections."""
-        log = self.agent / "turns"
-        return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    def turns(self) -> list[tuple[str, list[Any]]]:
+        """Return the finished turns: the role of each, and the numbers of the objections that it was given."""
+        world = World(self.root)
+        with world.app.record.read() as view:
+            events = [entry.event for entry in view.journal(kinds=("turn_taken", "change_requests_given"))]
+        world.close()
+        found: list[tuple[str, list[Any]]] = []
+        given: list[Any] = []
+        for event in events:
+            if event.kind == "turn_taken":
+                found.append((str(event.payload["worker"]), given))
+            numbers = event.payload.get("numbers", [])
+            given = numbers if isinstance(numbers, list) else []
+        return found
 
     def turns_in_progress(self) -> int:
         return sum(1 for _ in (self.root / ".aop" / "tmp").glob("*/in")) if (self.root / ".aop/tmp").is_dir() else 0

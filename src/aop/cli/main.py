@@ -28,6 +28,8 @@ GROUPS = {
         "demo": "watch five features go from specs to merged commits, in a throw-away repository",
     },
     ("run", "run agents"): {
+        "fix": "make a feature from one sentence, and run it",
+        "new": "write the spec of a feature, from a sentence or in your editor",
         "run": "bring every spec to `ready to merge`, or to a question",
         "add": "add specs to the current run",
         "watch": "watch the features of the current run",

@@ -1,4 +1,4 @@
-"""Spec intake: spec files read, checked together, and put into their place."""
+"""Spec intake: specs read or written, checked together, and put into their place."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import Any
 from msgspec import Struct
 
 from aop.adapters.files.specs import named_spec, read_spec, specs_below
-from aop.core.errors import InvalidCliArgs, NoSpecsFound, SpecIngestFailed
-from aop.core.ids import FeatureId
+from aop.core.errors import FeatureSlugCollision, InvalidCliArgs, NoSpecsFound, SecretDetected, SpecIngestFailed
+from aop.core.ids import FeatureId, feature_id
+from aop.kernel.features.specs import spec_path
 from aop.kernel.gateway.calls import Envelope
+from aop.kernel.record.documents.features import FeatureState
 from aop.supervisor.specs.dependencies import check_dependencies, dependencies_of
 from aop.supervisor.specs.features import WantedFeature, is_written_by_aop, wanted_features
+from aop.supervisor.specs.slugs import unused_id
 from aop.wiring.build import App
 
 
@@ -36,6 +39,43 @@ def read_specs(app: App, *, file: str | None, folder: str | None) -> Intake:
     features = wanted_features(files)
     texts = {feature.feature_id: read_spec(files[feature.source]) for feature in features}
     return Intake(features=features, texts=texts, depends_on=_dependencies(app, texts))
+
+
+def written_spec(app: App, text: str, *, source: str, name: str | None = None) -> Intake:
+    """Take a person's text as the spec of a new feature, under a name or an id made from its words.
+
+    Raises: InvalidCliArgs, SecretDetected, InvalidFeatureSlug, FeatureSlugCollision.
+    """
+    if not text.strip():
+        raise InvalidCliArgs("The text is empty.", hint="Describe the feature in a sentence.")
+    rules = sorted({finding.rule for finding in app.gateway.kernel.redact.secrets_in(text)})
+    if rules:
+        raise SecretDetected(f"The text contains what looks like a secret ({', '.join(rules)}).", rules=rules)
+    if name is None:
+        chosen = unused_id(text, lambda each: _is_taken(app, each))
+    else:
+        chosen = feature_id(name)
+        refuse_taken(app, chosen)
+    feature = WantedFeature(feature_id=chosen, source=source, is_canonical=False)
+    return Intake(features=(feature,), texts={chosen: f"{text.strip()}\n"}, depends_on={})
+
+
+def refuse_taken(app: App, name: FeatureId) -> None:
+    """Refuse the name of a known feature, of a spec or of a branch. Raises: FeatureSlugCollision."""
+    if _is_taken(app, name):
+        raise FeatureSlugCollision(
+            f"`{name}` is already the name of a feature, a spec or a branch.",
+            hint="Choose another name, or see `aop status`.",
+            feature_id=name,
+        )
+
+
+def _is_taken(app: App, name: str) -> bool:
+    kernel = app.gateway.kernel
+    with kernel.record.read() as view:
+        is_known = view.get(FeatureState, name) is not None
+    is_written = kernel.files.fingerprint(spec_path(name)) is not None
+    return is_known or is_written or kernel.git.branches.head(name) is not None
 
 
 def place_specs(app: App, intake: Intake) -> None:

@@ -11,7 +11,7 @@ from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import NoSupervisor
 from aop.wiring.build import App
-from aop.wiring.spec_intake import place_specs
+from aop.wiring.spec_intake import Intake, place_specs
 from aop.wiring.supervisor_lease import await_requests_taken, lease_holder
 
 
@@ -24,11 +24,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Read and place the specs, and request them from the running supervisor."""
     with open_app(arguments) as app:
-        return _add(app, arguments, terminal)
+        return add_to_run(app, intake_of(app, arguments), arguments, terminal)
 
 
-def _add(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
-    intake = intake_of(app, arguments)
+def add_to_run(app: App, intake: Intake, arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Place specs, and request them from the running supervisor. Raises: NoSupervisor, SpecIngestFailed."""
     holder = lease_holder(app.root)
     if holder is None:
         raise NoSupervisor("No supervisor is running in this repository.")

@@ -8,6 +8,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "init": ("aop init", "aop init --yes --commit"),
     "doctor": ("aop doctor", "aop doctor --gates"),
     "demo": ("aop demo", "aop demo tickets --keep"),
+    "fix": (
+        'aop fix "Greeting ignores the name"',
+        'aop fix "Greeting ignores the name" --agent-provider claude --wait',
+    ),
+    "new": ('aop new greeting "Greet by name, and by a default if there is none."', "aop new greeting"),
     "run": ("aop run --folder specs --agent-provider claude --wait", "aop run --file specs/greeting.md --dry-run"),
     "add": ("aop add --file specs/farewell.md",),
     "watch": ("aop watch",),

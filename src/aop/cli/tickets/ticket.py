@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Run the command."""
     settings = Settings.from_env(os.environ)
     if arguments.what == "new":
-        from aop.cli.tickets.new import create_ticket
+        from aop.cli.tickets.new_ticket import create_ticket
 
         return create_ticket(ticket_key(arguments.name or ""), arguments.file, settings.environ, terminal)
     repository = open_repository(Path(arguments.repo), settings.environ)
