@@ -81,3 +81,17 @@ def test_setup_commands_agents_and_gates_do_not_see_the_environment_that_aop_run
     assert {log.name.split("-")[0] for log in logs} == {"gate", "setup"}
     assert [json.loads(log.read_text()) for log in logs] == [seen] * len(logs)
     assert json.loads((root / ".worktrees/one/src/seen.txt").read_text()) == seen
+
+
+def test_hooks_of_the_first_commit_do_not_see_the_environment_that_aop_runs_in(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "repo", {"a.txt": "one\n", "look.py": f"{LOOK}print(look())\n"})
+    hook = root / ".git/hooks/pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    # Git puts a folder of its own first.
+    hook.write_text(f"#!/bin/sh\nPATH=${{PATH#$(git --exec-path):}} python3 look.py >{tmp_path}/seen\n")
+    hook.chmod(0o755)
+    author = {"GIT_AUTHOR_NAME": "Ada", "GIT_AUTHOR_EMAIL": "ada@example.org", "GIT_COMMITTER_NAME": "Ada"}
+    names = {**author, "GIT_COMMITTER_EMAIL": "ada@example.org"}
+    ran = run_aop(root, "init", "--yes", "--no-run", "--commit", env={**ACTIVATED, **names})
+    assert ran.code == 0, ran.err
+    assert json.loads((tmp_path / "seen").read_text()) == seen_by_the_person(root / "look.py")

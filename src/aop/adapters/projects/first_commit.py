@@ -6,6 +6,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from aop.adapters.machine.own_environment import hidden_folders, without_folders
+
 MESSAGE = "Let AOP manage this repository"
 SECONDS = 300
 # The places that a hook or a shell may have set for another repository.
@@ -18,7 +20,9 @@ class CommitRefused(Exception):
 
 def commit_files(root: Path, paths: Sequence[str], environ: Mapping[str, str]) -> str:
     """Commit these new files and nothing else, as the person would; return the commit. Raises: CommitRefused."""
-    env = {name: value for name, value in environ.items() if name not in _PLACES} | {"GIT_LITERAL_PATHSPECS": "1"}
+    # The project's hooks run as well.
+    visible = without_folders(environ, hidden_folders(root))
+    env = {name: value for name, value in visible.items() if name not in _PLACES} | {"GIT_LITERAL_PATHSPECS": "1"}
     _git(root, env, "add", "--", *paths)
     try:
         _git(root, env, "commit", "--quiet", "--message", MESSAGE, "--only", "--", *paths)
