@@ -1,4 +1,4 @@
-"""`aop request-changes`: ask for changes of a feature; its next turn gets the text."""
+"""`aop request-changes`: ask for changes; the next turn gets the text."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_a_request_takes_a_ready_feature_back_to_building_and_its_approval_is_vo
     refused = world.call("feature.ready_to_merge", feature_id="one", user_approval_token=token)
     assert (refused.error or {})["code"] == "invalid_status_transition"
     approvals = world.ok("report.feature_summary", feature_id="one")["approvals"]
-    assert [each["void_because"] for each in approvals] == [["A person requested changes."]]
+    assert [each["void_because"] for each in approvals] == [["the feature was sent back after it"]]
 
 
 def test_gates_lead_a_feature_no_further_while_a_request_is_open(world: World) -> None:
