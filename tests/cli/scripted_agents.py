@@ -15,6 +15,8 @@ manner = feature.split("_")[0]
 path = "src/same.txt" if manner == "same" else f"src/{feature}.txt"
 DRAFTS = 4
 spec = given["context_bundle"]["spec"].splitlines()[-1]
+LINES = "src/a.txt"
+followed = [result["data"] for result in given["last_tool_results"] if result["tool"] == "repo.follow_base"]
 heard = [result for result in given["last_tool_results"] if result["tool"] == "person"]
 OBJECTIONS = ("feature.request_changes", "feature.reject")
 asked = [result["data"] for result in given["last_tool_results"] if result["tool"] in OBJECTIONS]
@@ -28,6 +30,20 @@ def draft(number):
     return spec if number == DRAFTS else f"draft {number}"
 
 
+def new_line(old):
+    """Put the feature's name into the second line; beside what another feature put there, if that was handed over."""
+    if not followed:
+        return feature
+    conflict = followed[0]["conflict"]
+    others = [each["plan"]["feature_id"] for each in conflict["merged_features"]]
+    is_told = (
+        feature in conflict["own_diff"] and f"+{old}\\n" in conflict["base_diff"]
+        and conflict["conflicts"][0]["hunks"][0]["ours"] == f"{old}\\n" and old.split()[-1] in (*others, "zwei")
+    )
+    careless = not is_told or os.path.exists(os.path.join(folder, "careless"))
+    return "nonsense" if careless else f"{old} {feature}"
+
+
 if manner == "slow":
     time.sleep(0.2)
 if manner == "held" or (manner == "waits" and role == "builder"):
@@ -39,11 +55,13 @@ elif manner == "asks" and role == "planner" and not heard:
     print(json.dumps({"type": "REQUEST", "request": "question", "detail": {"question": "Which colour?"}}))
 elif role == "planner":
     path = asked[-1]["text"].split()[-1] if asked else path
+    is_there = manner == "same" and os.path.exists(path)
     revision = {"revision_of": version} if version else {}
     print(json.dumps({"type": "PLAN_SUBMISSION", "plan": {
         **revision, "feature_id": feature, "plan_version": version + 1,
         "summary": "Write a new file", "base_ref": "main",
-        "allowed_areas": ["src"], "forbidden_areas": [], "files": {"create": [path], "modify": [], "delete": []},
+        "allowed_areas": ["src"], "forbidden_areas": [],
+        "files": {"create": [] if is_there else [path], "modify": [path] if is_there else [], "delete": []},
         "contracts": {"openapi": "none", "events": "none", "db": "none"},
         "acceptance_criteria": ["It is there"], "gate_profile": "default"}}))
 elif asked and os.path.exists(path):
@@ -51,6 +69,15 @@ elif asked and os.path.exists(path):
         old = file.read()
     text = " ".join(request["text"] for request in asked)
     diff = f"--- a/{path}\\n+++ b/{path}\\n@@ -1 +1 @@\\n-{old}+{text}\\n"
+    print(json.dumps({"type": "PATCH", "unified_diff": diff}))
+elif manner in ("line", "same") and os.path.exists(LINES if manner == "line" else path):
+    name = LINES if manner == "line" else path
+    with open(name) as file:
+        old = file.read().splitlines()
+    place = 1 if manner == "line" else 0
+    new = [*old[:place], new_line(old[place]) if manner == "line" else spec, *old[place + 1:]]
+    lines = "".join(f"-{line}\\n" for line in old) + "".join(f"+{line}\\n" for line in new)
+    diff = f"--- a/{name}\\n+++ b/{name}\\n@@ -1,{len(old)} +1,{len(new)} @@\\n{lines}"
     print(json.dumps({"type": "PATCH", "unified_diff": diff}))
 elif manner == "slow" and os.path.exists(path):
     with open(path) as file:

@@ -316,7 +316,7 @@ CODES = ("gate_failed", "collision_detected", "blocked_by_collision_policy", "lo
 def every_event() -> Iterator[Event]:
     yield Began()
     yield PersonAnswered(question="?", answer="!")
-    yield from (WayCleared(status=status) for status in Status)
+    yield from (WayCleared(status=status, moved=moved) for status, moved in product(Status, (False, True)))
     for code in FAULTS:
         yield WorkerFailed(error={"code": code, "message": "Nothing."})
     yield PersonAnswered(question="?", answer="stop")

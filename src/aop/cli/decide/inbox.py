@@ -15,7 +15,7 @@ from aop.cli.screens.tables import Cell, Column, command_cell, table
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.text.counts import count
-from aop.core.text.visible import visible
+from aop.core.text.visible import visible, visible_name
 from aop.kernel.tools.report.standings import answer_command
 
 COLUMNS = (
@@ -25,6 +25,8 @@ COLUMNS = (
     Column(title="ASKED"),
     Column(title="QUESTION"),
 )
+THEN = ", and then "
+"""Between the commands of an item."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,11 +47,14 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 def _lines(inbox: Mapping[str, Any], overview: Overview, screen: Screen) -> list[str]:
     rows = [_question_row(question, overview.now) for question in inbox["questions"]]
+    rows += [_conflict_row(conflict, overview.now) for conflict in inbox["conflicts"]]
     rows += [_approval_row(approval, overview.now) for approval in inbox["approvals"]]
     if not rows:
         return []
     is_open = [question["answer"] is None and not question["closed_because"] for question in inbox["questions"]]
     waiting = f"{count(sum(is_open), 'open question')}, {count(len(inbox['approvals']), 'approval')}"
+    if inbox["conflicts"]:
+        waiting = f"{waiting}, {count(len(inbox['conflicts']), 'conflict')}"
     return [*frame_lines(overview, [waiting], screen), "", *table(COLUMNS, rows, screen.width, screen.paint)]
 
 
@@ -76,13 +81,26 @@ def _phrases(question: Mapping[str, Any], now: datetime) -> Iterator[Cell]:
         yield command_cell(answer_command(question["question_id"], question["choices"]))
 
 
+def _conflict_row(conflict: Mapping[str, Any], now: datetime) -> list[Cell]:
+    paths = ", ".join(map(visible_name, conflict["paths"])) or "names that moved"
+    return [
+        Cell("-"),
+        Cell(conflict["feature_id"]),
+        Cell("conflict"),
+        Cell(age(conflict["since"], now), "dim"),
+        Cell(
+            f"Conflicts with the base branch: {paths}", "yellow", tuple(map(command_cell, conflict["how"].split(THEN)))
+        ),
+    ]
+
+
 def _approval_row(approval: Mapping[str, Any], now: datetime) -> list[Cell]:
     return [
         Cell("-"),
         Cell(approval["feature_id"]),
         Cell("approval"),
         Cell(age(approval["since"], now), "dim"),
-        Cell("Ready to merge", "green", tuple(map(command_cell, approval["how"].split(", and then ")))),
+        Cell("Ready to merge", "green", tuple(map(command_cell, approval["how"].split(THEN)))),
     ]
 
 

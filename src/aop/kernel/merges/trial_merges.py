@@ -104,12 +104,27 @@ class TrialResults(Struct, frozen=True, kw_only=True):
     """The keys of the answers about features that have ended."""
 
 
+def conflicts_with_base(
+    git: Git, tips: Sequence[FeatureTip], head: CommitId, known: Mapping[str, TriedMerge]
+) -> dict[FeatureId, tuple[ConflictPath, ...]]:
+    """Return the features that conflict with the base branch, with the paths; git is asked only if both can meet."""
+    changed = _changed_tips(git, [tip for tip in tips if tip.base != head])
+    about_base = [TrialQuestion(ours=None, theirs=tip, onto=head) for tip in _overtaken(git.objects, changed, head)]
+    tried = _answer_all(git.merges, about_base, known, most=len(about_base))
+    return {question.theirs.feature_id: answer.paths for question, answer in tried.conflicts}
+
+
+def _changed_tips(git: Git, tips: Sequence[FeatureTip]) -> dict[FeatureTip, TouchedPaths]:
+    """Return the features that change something, with the paths they touch."""
+    changed = {tip: touched_paths_between(git.objects, git.objects.tree_of(tip.base), tip.tree) for tip in tips}
+    return {tip: touched for tip, touched in changed.items() if touched.paths}
+
+
 def try_merges(
     git: Git, tips: Sequence[FeatureTip], head: CommitId, known: Mapping[str, TriedMerge], *, most: int = MOST_TRIALS
 ) -> TrialResults:
     """Answer all questions about these features and the base; answers that still hold are reused."""
-    changed = {tip: touched_paths_between(git.objects, git.objects.tree_of(tip.base), tip.tree) for tip in tips}
-    changed = {tip: touched for tip, touched in changed.items() if touched.paths}
+    changed = _changed_tips(git, tips)
     overtaken = _overtaken(git.objects, changed, head)
     about_base = [TrialQuestion(ours=None, theirs=tip, onto=head) for tip in overtaken]
     # No limit here: how two features are compared depends on these answers.

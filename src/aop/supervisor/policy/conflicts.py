@@ -45,11 +45,6 @@ def with_conflict(run: FeatureRun, followed: ToolResult) -> FeatureRun:
     )
 
 
-def after_proof(run: FeatureRun, result: ToolResult) -> FeatureRun:
-    """Return a feature after a pass: gates that passed end its conflict; a new plan does not."""
-    return replace(run, conflict=None) if result.tool == "gates.run" else run
-
-
 def conflict_question(run: FeatureRun, conflict: ToolResult) -> AskPerson:
     """Return the question about a conflict that the builder did not resolve."""
     paths = [str(path) for path in conflict.data["conflict"]["paths"]]

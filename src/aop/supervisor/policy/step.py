@@ -39,7 +39,6 @@ from aop.supervisor.policy.conflicts import (
     FOLLOW_BASE,
     RESOLUTION_TURNS,
     RESOLVE,
-    after_proof,
     conflict_question,
     has_conflict,
     on_conflict_answer,
@@ -58,6 +57,7 @@ INSTRUCTIONS: Mapping[Role, str] = {
     Role.QA: "The full gates fail. Repair the failures in the last results. Answer with one PATCH.",
 }
 AMEND = "The builder needs a changed plan: see the last result. Submit the whole plan as its next version."
+MOVED = "The base branch moved while the feature waited. Plan it on the files as they are now: submit the whole plan."
 LADDER: Mapping[Rung, str] = {
     Rung.NONE: "",
     Rung.NUDGE: "Your last answer changed nothing or could not be used. Read the last results again and answer again.",
@@ -189,8 +189,9 @@ def _with_fresh_phase(run: FeatureRun) -> FeatureRun:
 def _on_way_cleared(run: FeatureRun, event: state.WayCleared) -> Decision:
     """Submit the waiting proposal again, unless the kernel has accepted the plan meanwhile."""
     is_let_in = event.status not in (run.status, Status.BLOCKED)
-    if event.moved and isinstance(run.pending, PatchProposal):
-        run = replace(run, pending=None)
+    if event.moved and not is_let_in:
+        # The proposal was made on another base.
+        return _ask_worker(replace(run, pending=None), MOVED if run.role is Role.PLANNER else "")
     return _next_phase(_with_fresh_phase(replace(run, status=event.status))) if is_let_in else _resubmit(run)
 
 
@@ -303,9 +304,9 @@ def _on_tool_answer(run: FeatureRun, event: state.ToolAnswered) -> Decision:
         return _on_refusal(replace(run, role=Role.QA) if run.status is Status.QA else run, result)
     match result.tool:
         case "gates.run" if run.status is Status.QA and event.mode is Mode.FAST:
-            return replace(run, role=Role.QA), state.RunGates(role=Role.QA, mode=Mode.FULL)
+            return replace(run, role=Role.QA, conflict=None), state.RunGates(role=Role.QA, mode=Mode.FULL)
         case "gates.run" | "plan.submit" | "plan.update":
-            return _next_phase(_with_fresh_phase(after_proof(run, result)))
+            return _next_phase(_with_fresh_phase(run))
         case "repo.apply_patch":
             return run, state.RunGates(role=run.role, mode=Mode.FAST)
         case "locks.acquire":

@@ -17,6 +17,7 @@ ASKS_NOTHING: Any = {
     "question": "",
     "asks": [],
     "out_of_time": [],
+    "conflicts": [],
     "paused": False,
     "at_work": None,
     "waits": "",

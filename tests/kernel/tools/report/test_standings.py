@@ -46,6 +46,15 @@ def question(number: int, **facts: Any) -> Question:
         pytest.param(
             {"status": Status.READY_TO_MERGE, "pause": "all"}, "Ready for review", "aop review one", id="ready"
         ),
+        pytest.param(
+            {"status": Status.READY_TO_MERGE, "conflicts": ("src/a.txt", "b")},
+            "Conflicts with the base branch: src/a.txt, b",
+            "aop rebase one --resolve",
+            id="ready, in conflict",
+        ),
+        pytest.param(
+            {"status": Status.BUILDING, "conflicts": ("b",)}, "Conflicts with the base branch: b", "", id="in conflict"
+        ),
         pytest.param({"status": Status.BLOCKED, "blocked_by": ("two", "xy")}, "Waits for two, xy", "", id="others"),
         pytest.param(
             {"status": Status.BLOCKED, "blocked_by": ("two",), "reason": "Behind `two`."},

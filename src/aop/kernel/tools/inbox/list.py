@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from msgspec import Struct
 
 from aop.kernel.features.questions import QuestionFacts, question_facts
-from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool
+from aop.kernel.gateway.calls import Arguments, Call, Kernel, Outcome, Tool
 from aop.kernel.gateway.role_sets import READERS
+from aop.kernel.merges.base_moves import conflict_before_merge, conflict_paths
 from aop.kernel.merges.merge import unapproved_features
+from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.questions import Question, question_at
 
 
@@ -27,10 +31,24 @@ class WaitingApproval(Struct, frozen=True, kw_only=True):
     """The commands to review and to merge it."""
 
 
+class WaitingConflict(Struct, frozen=True, kw_only=True):
+    """A ready feature that conflicts with the base branch as it is now."""
+
+    feature_id: str
+    paths: tuple[str, ...]
+    """The files in conflict."""
+    since: str
+    """When the feature was last changed."""
+    how: str
+    """The commands that show the conflict, and hand it to a builder."""
+
+
 class Inbox(Struct, frozen=True, kw_only=True):
     questions: tuple[QuestionFacts, ...]
     approvals: tuple[WaitingApproval, ...]
     """The features that wait for an approval."""
+    conflicts: tuple[WaitingConflict, ...]
+    """The ready features that conflict with the base branch, and cannot be approved."""
 
 
 def list_questions(call: Call, arguments: ListQuestionsArguments) -> Outcome:
@@ -38,6 +56,9 @@ def list_questions(call: Call, arguments: ListQuestionsArguments) -> Outcome:
     with call.kernel.record.read() as view:
         now = call.kernel.clock.now()
         found = [question_at(each, now) for each in view.all(Question) if call.principal.reaches(each.feature_id)]
+        ready = [each for each in unapproved_features(call.kernel, view) if call.principal.reaches(each.feature_id)]
+        conflicts = tuple(_conflicts(call.kernel, ready))
+        unfit = {each.feature_id for each in conflicts}
         approvals = tuple(
             WaitingApproval(
                 feature_id=state.feature_id,
@@ -45,11 +66,23 @@ def list_questions(call: Call, arguments: ListQuestionsArguments) -> Outcome:
                 since=state.last_updated,
                 how=f"aop review {state.feature_id}, and then aop merge {state.feature_id}",
             )
-            for state in unapproved_features(call.kernel, view)
-            if call.principal.reaches(state.feature_id)
+            for state in ready
+            if state.feature_id not in unfit
         )
     wanted = [question_facts(each) for each in sorted(found, key=_number) if arguments.answered or each.is_open]
-    return Inbox(questions=tuple(wanted), approvals=approvals)
+    return Inbox(questions=tuple(wanted), approvals=approvals, conflicts=conflicts)
+
+
+def _conflicts(kernel: Kernel, ready: Sequence[FeatureState]) -> Iterator[WaitingConflict]:
+    for state in ready:
+        conflict = conflict_before_merge(kernel, state)
+        if conflict is not None:
+            yield WaitingConflict(
+                feature_id=state.feature_id,
+                paths=conflict_paths(conflict),
+                since=state.last_updated,
+                how=f"aop review {state.feature_id}, and then aop rebase {state.feature_id} --resolve",
+            )
 
 
 def _number(question: Question) -> int:

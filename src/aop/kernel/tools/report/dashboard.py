@@ -7,15 +7,16 @@ from typing import ClassVar, Literal
 
 from msgspec import Struct
 
-from aop.core.ids import FeatureId
-from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool
+from aop.core.ids import CommitId, FeatureId, TreeId
+from aop.kernel.gateway.calls import Arguments, Call, Kernel, Outcome, Tool
 from aop.kernel.gateway.role_sets import READERS
 from aop.kernel.record.documents.base import Document
-from aop.kernel.record.documents.features import TERMINAL, Collisions, FeatureState, HeldLocks, Status
+from aop.kernel.record.documents.features import TERMINAL, Collisions, FeatureState, HeldLocks, SetAside, Status
 from aop.kernel.record.documents.gate_runs import Verdict
 from aop.kernel.record.documents.questions import Question, question_at
 from aop.kernel.record.documents.runs import NewestRun, Pause, RunMetadata
 from aop.kernel.record.documents.usage import FeatureUsage, OpenTurn, Spending
+from aop.kernel.record.port import Snapshot
 from aop.kernel.record.spending import spent_in, spent_on, total_of
 from aop.kernel.tools.report.standings import Situation, TurnInProgress, standing_of
 
@@ -34,6 +35,8 @@ class DashboardRow(Struct, frozen=True, kw_only=True, gc=False):
     """The questions of the feature that a person has not answered."""
     out_of_time: tuple[str, ...]
     """Open questions past their time limit; the next supervisor continues with their defaults."""
+    conflicts: tuple[str, ...] = ()
+    """The files in which it conflicts with the base branch as it is now."""
     paused: bool
     """Whether it is paused, alone or with all others."""
     question: str = ""
@@ -75,6 +78,9 @@ class _Feature(Document, frozen=True, kw_only=True, gc=False):
     locks: HeldLocks = HeldLocks()
     collisions: Collisions = Collisions()
     waits_for: tuple[FeatureId, ...] = ()
+    base_commit: CommitId
+    tree: TreeId
+    set_aside: SetAside | None = None
 
 
 def dashboard(call: Call, _arguments: Arguments) -> Outcome:
@@ -86,13 +92,14 @@ def dashboard(call: Call, _arguments: Arguments) -> Outcome:
         questions = [each for each in view.all(Question) if each.is_open]
         rests = {rest.feature_id for rest in view.all(Pause)}
         turns = {turn.feature_id: TurnInProgress.of(turn) for turn in view.all(OpenTurn)}
+        conflicts = _conflicts(call.kernel, view, states)
     counts = dict.fromkeys((status.value for status in Status), 0)
     for state in states:
         counts[state.status] += 1
     going = [
         usages[state.feature_id] for state in states if state.feature_id in usages and state.status not in TERMINAL
     ]
-    facts = _RowFacts(usages, questions, rests, turns, now=call.kernel.clock.now())
+    facts = _RowFacts(usages, questions, rests, turns, conflicts, now=call.kernel.clock.now())
     rows = tuple(map(facts.row, states))
     return Dashboard(
         features=rows,
@@ -113,12 +120,14 @@ class _RowFacts:
         questions: Iterable[Question],
         rests: AbstractSet[FeatureId | None],
         turns: Mapping[FeatureId, TurnInProgress],
+        conflicts: Mapping[FeatureId, tuple[str, ...]],
         *,
         now: datetime,
     ) -> None:
         self._usages = usages
         self._rests = rests
         self._turns = turns
+        self._conflicts = conflicts
         self._asks: dict[FeatureId, list[Question]] = {}
         self._out_of_time: dict[FeatureId, list[Question]] = {}
         for each in questions:
@@ -139,6 +148,7 @@ class _RowFacts:
             spent=spent_on(self._usages.get(name)),
             asks=tuple(question.question_id for question in situation.asks),
             out_of_time=tuple(question.question_id for question in situation.out_of_time),
+            conflicts=situation.conflicts,
             paused=bool(situation.pause),
             changed_at=state.last_updated,
             at_work=self._turns.get(name),
@@ -159,8 +169,26 @@ class _RowFacts:
             blocked_by=_blocking_features(state),
             asks=tuple(self._asks.get(name, ())),
             out_of_time=tuple(self._out_of_time.get(name, ())),
+            conflicts=self._conflicts.get(name, ()),
             pause="" if state.status in TERMINAL else pause,
         )
+
+
+def _conflicts(kernel: Kernel, view: Snapshot, states: Iterable[_Feature]) -> dict[FeatureId, tuple[str, ...]]:
+    """Return the files in conflict with the base branch, of the features that are set aside or behind it."""
+    going = [state for state in states if state.status not in TERMINAL]
+    found = {state.feature_id: state.set_aside.paths for state in going if state.set_aside is not None}
+    head = kernel.git.branches.head(kernel.config().policy.worktree.base_branch)
+    behind = [state for state in going if state.base_commit != head and state.feature_id not in found]
+    if head is None or not behind:
+        return found
+    # Most calls find every feature on the base branch, and pay for nothing of this.
+    from aop.kernel.merges.trial_merges import FeatureTip, TriedMerge, conflicts_with_base
+
+    tips = [FeatureTip(feature_id=state.feature_id, base=state.base_commit, tree=state.tree) for state in behind]
+    known = {tried.between: tried for tried in view.all(TriedMerge)}
+    tried = conflicts_with_base(kernel.git, tips, head, known)
+    return {**found, **{name: tuple(each.path for each in paths) for name, paths in tried.items()}}
 
 
 def _blocking_features(state: _Feature) -> tuple[str, ...]:

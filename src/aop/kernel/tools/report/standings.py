@@ -50,6 +50,8 @@ class Situation(Struct, frozen=True, kw_only=True, gc=False):
     blocked_by: tuple[str, ...] = ()
     asks: tuple[Question, ...] = ()
     out_of_time: tuple[Question, ...] = ()
+    conflicts: tuple[str, ...] = ()
+    """The files in which it conflicts with the base branch."""
     pause: Literal["", "feature", "all"] = ""
 
 
@@ -67,11 +69,22 @@ def standing_of(now: Situation) -> Standing:
             waits="Paused", command=f"aop resume {now.feature_id}" if now.pause == "feature" else "aop resume"
         )
     if now.status is Status.READY_TO_MERGE:
-        return Standing(waits=now.reason or "Ready for review", command=f"aop review {now.feature_id}")
+        return _standing_when_ready(now)
     if now.blocked_by:
         return Standing(waits=now.reason or f"Waits for {_names(now.blocked_by)}")
     is_stuck = now.status in (Status.BLOCKED, Status.FAILED)
-    return Standing(waits=now.reason, command=f"aop retry {now.feature_id}" if is_stuck else "")
+    reason = now.reason or (_conflict(now) if now.conflicts else "")
+    return Standing(waits=reason, command=f"aop retry {now.feature_id}" if is_stuck else "")
+
+
+def _standing_when_ready(now: Situation) -> Standing:
+    if now.conflicts:
+        return Standing(waits=_conflict(now), command=f"aop rebase {now.feature_id} --resolve")
+    return Standing(waits=now.reason or "Ready for review", command=f"aop review {now.feature_id}")
+
+
+def _conflict(now: Situation) -> str:
+    return f"Conflicts with the base branch: {_names(now.conflicts)}"
 
 
 def answer_command(question_id: str, choices: Iterable[str]) -> str:

@@ -243,3 +243,29 @@ def test_killed_it_happened_or_did_not_and_the_next_call_ends_alike(
     followed = follow(following)
     assert (followed["conflict"] is None, rev(following, "one")) == (path == "README.md", rev(following, "main"))
     following.close()
+
+
+def test_a_person_sees_a_conflict_in_the_dashboard_the_inbox_and_the_review(readied: World) -> None:
+    base = on_main(readied, "src/a.txt", "one\nzwei\nthree\n")
+    (row,) = readied.ok("report.dashboard")["features"]
+    inbox = readied.ok("inbox.list")
+    summary = readied.ok("report.feature_summary", feature_id="one")
+    assert (row["conflicts"], row["status"]) == (["src/a.txt"], "ready_to_merge")
+    assert (inbox["approvals"], [each["paths"] for each in inbox["conflicts"]]) == ([], [["src/a.txt"]])
+    assert [(each["code"], len(each["conflicts"])) for each in summary["missing"]] == [
+        ("merge_conflict", 1),
+        ("user_approval_required", 0),
+    ]
+    follow(readied)
+    (row,) = readied.ok("report.dashboard")["features"]
+    assert (row["conflicts"], row["status"], summary["base_head"]) == (["src/a.txt"], "building", base)
+    assert "merge_conflict" in [
+        each["code"] for each in readied.ok("report.feature_summary", feature_id="one")["missing"]
+    ]
+
+
+def test_a_base_that_moved_elsewhere_is_no_conflict_for_anybody(readied: World) -> None:
+    on_main(readied, "README.md", "Meanwhile.\n")
+    (row,) = readied.ok("report.dashboard")["features"]
+    inbox = readied.ok("inbox.list")
+    assert (row["conflicts"], [each["feature_id"] for each in inbox["approvals"]]) == ([], ["one"])
