@@ -84,4 +84,4 @@ def test_the_review_shows_a_conflict_before_anything_is_approved(ready: Path) ->
 
 def test_a_feature_that_does_not_exist_is_refused(ready: Path) -> None:
     ran = run_aop(ready, "rebase", "none")
-    assert (ran.code, ran.out, "[unknown_feature]" in ran.err) == (2, "", True)
+    assert (ran.code, ran.out, "[unknown_feature]" in ran.err) == (1, "", True)

@@ -9,6 +9,7 @@ from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.kernel.gateway.calls import Envelope
+from aop.kernel.merges.base_moves import conflict_before_merge
 from aop.kernel.merges.checkout import check_checkout_follows
 from aop.kernel.merges.merge import check_approvable
 from aop.kernel.record.documents.features import FeatureState
@@ -38,17 +39,28 @@ def ask_for_approval(
     """Show a feature, ask unless the answer is known, and approve it; None if the person says no."""
     which = {"feature_id": feature}
     status = call_tool(app, "repo.status", which).data
+    seen = {**which, "tree": status["tree"], "base": status["base_head"]}
+    if _conflicts(app, feature):
+        # There is nothing to ask: the tool refuses it with the conflict, and sends it back to a builder.
+        return call_tool(app, "feature.approve", seen)
     _refuse_unready(app, feature, follow=follow)
     stat = call_tool(app, "repo.diff", {**which, "options": {"stat": True}}).data
     _show(terminal, status, stat, call_tool(app, "evidence.latest", which).data)
     if question is not None and not terminal.confirm(question):
         return None
-    return call_tool(app, "feature.approve", {**which, "tree": status["tree"], "base": status["base_head"]})
+    return call_tool(app, "feature.approve", seen)
 
 
 def _show_token(granted: Any, terminal: Terminal) -> None:
     terminal.say(f"Approved. Merge it with: aop merge {granted['feature_id']} --token TOKEN")
     terminal.text(granted["token"])
+
+
+def _conflicts(app: App, feature: str) -> bool:
+    kernel = app.gateway.kernel
+    with kernel.record.read() as view:
+        state = view.get(FeatureState, feature)
+    return state is not None and conflict_before_merge(kernel, state) is not None
 
 
 def _refuse_unready(app: App, feature: str, *, follow: bool) -> None:

@@ -52,9 +52,10 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         if follow:
             answer = _with_checkout(app, answer)
         conflicts = send_back_conflicts(app)
+    code = terminal.answer(answer, lambda merged: _show(merged, terminal))
     for line in conflicts:
         terminal.say(line)
-    return terminal.answer(answer, lambda merged: _show(merged, terminal))
+    return code
 
 
 def _follows(rules: MergePolicy, arguments: argparse.Namespace, terminal: Terminal) -> bool:
