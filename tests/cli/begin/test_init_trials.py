@@ -84,7 +84,7 @@ def test_a_linter_that_the_base_does_not_pass_is_no_gate(tmp_path: Path) -> None
         {"setup.py": "", "ruff.toml": "", "ruff.py": FAKE_RUFF, "tests/test_a.py": PASSING},
     )
     ran = tried(root)
-    assert results(ran) == {**every("pass", "failed")}
+    assert results(ran) == {**every("pass"), "full": ("pass", "failed")}
     assert [step["name"] for step in gates_of(root)["modes"]["full"]] == ["test"]
     assert data_of(ran)["left_out"] == [
         {"profile": "default", "modes": ["full"], "command": "python3 -m ruff check", "cause": "failed"}
@@ -141,7 +141,7 @@ def test_the_test_command_of_a_makefile_is_tried_where_the_guess_is_red(tmp_path
         },
     )
     ran = tried(root)
-    assert results(ran) == every("pass", "tests_failed")
+    assert results(ran) == {**every("pass"), "fast": ("pass", "tests_failed")}
     assert gates_of(root)["modes"]["fast"] == [{"name": "test", "cmd": ["make", "test"]}]
     assert data_of(ran)["gates"][0]["cure"] == "run `make test`, as `Makefile` does"
 
@@ -177,6 +177,35 @@ def test_a_shallow_clone_with_a_detached_head_is_tried_on_its_branch(tmp_path: P
     ran = tried(root, "--commit")
     assert results(ran) == every("pass")
     assert "Not committed: `main` is not checked out here." in ran.err
+
+
+def test_submodules_and_large_files_are_said_to_be_missing_in_worktrees(tmp_path: Path) -> None:
+    library = make_repository(tmp_path / "library", {"a.txt": "one\n"})
+    root = make_repository(
+        tmp_path / "repo",
+        {"setup.py": "", "tests/test_a.py": PASSING, ".gitattributes": "*.bin filter=lfs diff=lfs merge=lfs -text\n"},
+    )
+    git(root, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library), "libs/library")
+    git(root, "commit", "-qm", "Library")
+    ran = tried(root)
+    assert results(ran) == every("pass")
+    assert data_of(ran)["warnings"] == [
+        "Worktrees do not hold the files of submodules (`libs/library`), and gates run without them.",
+        "Files in Git LFS are pointers in worktrees: gates do not see their contents.",
+    ]
+
+
+def test_a_file_that_a_build_made_among_the_sources_is_copied_into_worktrees(tmp_path: Path) -> None:
+    needs_version = UNITTEST.format("from shop import _version")
+    root = make_repository(
+        tmp_path / "repo",
+        {"setup.py": "", ".gitignore": "_version.py\n", "shop/__init__.py": "", "tests/test_a.py": needs_version},
+    )
+    (root / "shop/_version.py").write_text("VERSION = '1'\n")
+    ran = tried(root)
+    assert results(ran) == {**every("pass"), "fast": ("pass", "module_missing")}
+    policy: Any = parse_yaml((root / FOLDER / "policy.yaml").read_bytes()).value
+    assert policy["worktree"] == {"base_branch": "main", "copy": ["shop/_version.py"]}
 
 
 def test_one_commit_of_the_three_files_leaves_what_is_staged_alone(tmp_path: Path) -> None:

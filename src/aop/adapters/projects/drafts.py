@@ -29,6 +29,7 @@ class Draft(Struct, frozen=True, kw_only=True):
 
     found: FoundProject
     links: tuple[str, ...] = ()
+    copies: tuple[str, ...] = ()
     setup: tuple[SetupCommand, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     cures: tuple[str, ...] = ()

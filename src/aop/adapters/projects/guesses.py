@@ -19,6 +19,8 @@ class Project(Struct, frozen=True, kw_only=True):
     paths: frozenset[str]
     texts: Mapping[str, str]
     """The content of the few files that guesses depend on."""
+    submodules: tuple[str, ...] = ()
+    """The paths of other repositories in it."""
 
     def below(self, folder: str) -> Project:
         """Return a folder (`""` is the root) as a project."""

@@ -22,31 +22,36 @@ LANGUAGES: tuple[Language, ...] = (
 
 MOST_TEXTS = 40
 LARGEST_TEXT = 256 * 1024
+ATTRIBUTES = ".gitattributes"
 USUAL_BASES = ("main", "master")
 
 
 def read_project(objects: GitObjects, tree: TreeId) -> Project:
     """Read the names of all files of a tree, and the few texts that guesses depend on."""
-    entries = {
-        entry.path: entry for entry in objects.entries(tree) if entry.mode in (FileMode.FILE, FileMode.EXECUTABLE)
-    }
+    every = objects.entries(tree)
+    entries = {entry.path: entry for entry in every if entry.mode in (FileMode.FILE, FileMode.EXECUTABLE)}
     chosen = sorted(filter(_is_read, entries), key=_rank)[:MOST_TEXTS]
     small = [path for path in chosen if objects.blob_size(entries[path].oid) <= LARGEST_TEXT]
     texts = {path: objects.blob(entries[path].oid).decode("utf-8", "replace") for path in small}
-    return Project(paths=frozenset(entries), texts=texts)
+    submodules = tuple(entry.path for entry in every if entry.mode is FileMode.GITLINK)
+    return Project(paths=frozenset(entries), texts=texts, submodules=submodules)
 
 
 def _is_read(path: str) -> bool:
     """Tell whether a language reads a file, for a project in any folder above it."""
     names = path.split("/")
     tails = ["/".join(names[depth:]) for depth in range(len(names))]
+    if path == ATTRIBUTES:
+        return True
     by_language = any(language.rules.reads(tail) for language in LANGUAGES for tail in tails)
     return by_language or any(map(test_commands.reads, tails))
 
 
 def _rank(path: str) -> tuple[bool, int, str]:
     """Return the sort key: manifests and files that name test commands first, then files near the root."""
-    marked = test_commands.reads(path) or any(language.rules.marks(path.rpartition("/")[2]) for language in LANGUAGES)
+    name = path.rpartition("/")[2]
+    is_manifest = any(language.rules.marks(name) for language in LANGUAGES)
+    marked = path == ATTRIBUTES or test_commands.reads(path) or is_manifest
     return (not marked, path.count("/"), path)
 
 

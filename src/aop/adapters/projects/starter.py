@@ -11,16 +11,19 @@ from aop.adapters.config.locations import FOLDER, NAMES
 from aop.adapters.config.reader import bundled_texts, read_config
 from aop.adapters.git.repository import Repository
 from aop.adapters.projects.drafts import Draft, drafts_by_profile
+from aop.adapters.projects.guesses import Project
 from aop.adapters.projects.layout import find_projects
-from aop.adapters.projects.scan import LANGUAGES, checked_out_branch, guess_base_branch, read_project
+from aop.adapters.projects.scan import ATTRIBUTES, LANGUAGES, checked_out_branch, guess_base_branch, read_project
 from aop.adapters.projects.texts import agents_text, gates_text, opened_folders, policy_text
 from aop.adapters.projects.trials.cures import with_named_tests
 from aop.adapters.projects.trials.environments import Environments, environments_of, in_own_environment
 from aop.core.errors import BaseBranchUnusable
 from aop.core.ids import CommitId
+from aop.kernel.config.gates import Mode
 from aop.kernel.config.in_force import Config
 from aop.kernel.config.loader import ConfigText, ConfigTexts, load_config
 
+MOST_NAMED = 5
 NOTHING_KNOWN = (
     "No known language was found, so the gates have no steps and cannot pass: write your test commands into gates.yaml."
 )
@@ -37,6 +40,8 @@ class Proposal(Struct, frozen=True, kw_only=True):
     """The configuration in force before it."""
     drafts: tuple[Draft, ...] = ()
     environments: Environments = Environments()
+    gaps: tuple[str, ...] = ()
+    """What a worktree does not hold of the repository."""
     has_run: bool = False
     """Whether the gates were tried on the base commit."""
 
@@ -65,7 +70,7 @@ class Proposal(Struct, frozen=True, kw_only=True):
     def notes(self) -> tuple[str, ...]:
         """Return what a person should know."""
         guessed = tuple(_notes(self)) if "gates" in self.lacking else ()
-        return (*self.config.warnings, *guessed)
+        return (*self.config.warnings, *guessed, *self.gaps)
 
     def config_with(self, drafts: Sequence[Draft]) -> Config:
         """Return the configuration that would be in force with the files of these drafts."""
@@ -101,7 +106,16 @@ def _with_drafts(proposal: Proposal, repository: Repository) -> Proposal:
     drafts = [with_named_tests(Draft(found=one)) for one in found]
     if "policy" in proposal.lacking:
         drafts = [in_own_environment(draft, environments) for draft in drafts]
-    return msgspec.structs.replace(proposal, drafts=tuple(drafts), environments=environments)
+    gaps = tuple(_gaps(project))
+    return msgspec.structs.replace(proposal, drafts=tuple(drafts), environments=environments, gaps=gaps)
+
+
+def _gaps(project: Project) -> Iterator[str]:
+    if project.submodules:
+        named = ", ".join(f"`{path}`" for path in project.submodules[:MOST_NAMED])
+        yield f"Worktrees do not hold the files of submodules ({named}), and gates run without them."
+    if "filter=lfs" in project.texts.get(ATTRIBUTES, ""):
+        yield "Files in Git LFS are pointers in worktrees: gates do not see their contents."
 
 
 def reasons_of(drafts: Sequence[Draft]) -> Iterator[str]:
@@ -124,7 +138,7 @@ def _notes(proposal: Proposal) -> Iterator[str]:
             f" one, {drafts[0].found.title}: a plan that changes another one must name its profile as `gate_profile`."
         )
     yield from dict.fromkeys(note for draft in drafts for note in draft.found.guess.notes)
-    unproven = [draft for draft in drafts if not proposal.has_run or draft.left_out]
+    unproven = [draft for draft in drafts if not (proposal.has_run and all(map(draft.steps, Mode)))]
     yield from dict.fromkeys(hint for draft in unproven for hint in draft.found.guess.hints)
     if "policy" not in proposal.lacking and any(opened_folders(drafts).values()):
         yield "policy.yaml already exists and was not changed: add the lines that open these folders."

@@ -31,6 +31,7 @@ version: 1
 #   default_provider: claude
 """
 WHY_LINK = "Not in git, but the gates need it: each worktree gets a link to the one in your checkout."
+WHY_COPY = "Made by a build and ignored by git, but the tests import it: each worktree gets a copy."
 WHY_SETUP = "Makes each new worktree ready, once."
 WHY_NETWORK = "`network: host` opens the network for this command alone; gates have none."
 WHY_READ = "Folders outside the repository that the gates read."
@@ -44,6 +45,9 @@ def policy_text(base_branch: str, drafts: Sequence[Draft] = ()) -> str:
     links = list(dict.fromkeys(link for draft in drafts for link in draft.links))
     if links:
         lines += [f"  # {WHY_LINK}", f"  link: {_flow(links)}"]
+    copies = list(dict.fromkeys(path for draft in drafts for path in draft.copies))
+    if copies:
+        lines += [f"  # {WHY_COPY}", f"  copy: {_flow(copies)}"]
     lines += _setup_lines(list(dict.fromkeys(command for draft in drafts for command in draft.setup)))
     opened = opened_folders(drafts)
     if any(opened.values()):

@@ -120,9 +120,11 @@ def _show_files(terminal: Terminal, proposal: Proposal, gates: Sequence[GateResu
         terminal.say(f"\n{FOLDER}/{name}\n")
         terminal.say("".join(f"    {line}\n" for line in text.splitlines()).rstrip("\n"))
     terminal.say("")
+    for cure in dict.fromkeys(cure for draft in proposal.drafts for cure in draft.cures):
+        terminal.say(f"Changed      {cure}")
     for one in gates:
-        words = {"pass": "passes", "fail": f"fails: {one.cause}", "not_run": "was not run"}[one.result]
-        terminal.say(f"Gate         {one.profile} {one.mode}: {words}{f' ({one.cure})' if one.cure else ''}")
+        words = {"pass": "passes on the base commit", "fail": f"has no step: {one.cause}", "not_run": "was not run"}
+        terminal.say(f"Gate         {one.profile} {one.mode}: {words[one.result]}")
     for warning in proposal.notes:
         terminal.say(f"Note: {warning}")
 

@@ -19,13 +19,15 @@ from aop.kernel.config.policy import ExecutionRules, Policy
 from aop.kernel.config.worktrees import SetupCommand, WorktreeRules
 from aop.kernel.features.trees import is_at_or_below, is_free_in
 from aop.kernel.gateway.calls import Call, Kernel
-from aop.kernel.ports.git import GitObjects
+from aop.kernel.ports.git import FileMode, GitObjects
 from aop.kernel.ports.processes import Command, Ending
 from aop.kernel.record.documents.base import Document, next_version, revise
 from aop.kernel.record.documents.features import Index
 from aop.kernel.record.port import Transaction
 from aop.kernel.record.projections import folder_of
 
+INCLUDED = ".worktreeinclude"
+"""The file that names what to copy as other tools for worktrees read it: patterns as in `.gitignore`."""
 LAST_PORT = 65_535
 LOG_TAIL_BYTES = 2000
 LONGEST_DATABASE_NAME = 63
@@ -110,12 +112,22 @@ def environment_of(kernel: Kernel, feature_id: FeatureId) -> Environment:
 
 def place_extras(kernel: Kernel, tree: TreeId, folder: Path, rules: WorktreeRules) -> tuple[str, ...]:
     """Put copies and links where the tree has nothing; return the targets of the links. Raises: WorktreeSetupFailed."""
-    if not (rules.copy or rules.link):
+    patterns = _included_patterns(kernel, rules)
+    if not (rules.copy or rules.link or patterns):
         return ()
     objects, extras = kernel.git.objects, kernel.worktree_extras
-    copies = [path for path in extras.untracked(rules.copy) if is_free_in(objects, tree, path)]
+    wanted = sorted({*extras.untracked(rules.copy), *(extras.included(patterns) if patterns else ())})
+    copies = [path for path in wanted if is_free_in(objects, tree, path)]
     links = [path for path in rules.link if is_free_in(objects, tree, path)]
     return extras.place(folder, copies=copies, links=links)
+
+
+def _included_patterns(kernel: Kernel, rules: WorktreeRules) -> bytes:
+    """Return the `.worktreeinclude` of the base branch; a feature's own would let an agent have any file copied."""
+    head = kernel.git.branches.head(rules.base_branch)
+    entry = kernel.git.objects.entry(kernel.git.objects.tree_of(head), INCLUDED) if head else None
+    is_file = entry is not None and entry.mode in (FileMode.FILE, FileMode.EXECUTABLE)
+    return kernel.git.objects.blob(entry.oid) if entry and is_file else b""
 
 
 def set_up_checkout(

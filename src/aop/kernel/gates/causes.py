@@ -34,9 +34,10 @@ _METADATA = re.compile(
     r"|unable to detect version for|Unable to determine version|does not contain a valid version"
 )
 _MODULE = re.compile(
-    r"ModuleNotFoundError|No module named |Cannot find module|ERR_MODULE_NOT_FOUND|Cannot find package"
+    r"ModuleNotFoundError|ImportError: cannot import name|No module named "
+    r"|Cannot find module|ERR_MODULE_NOT_FOUND|Cannot find package"
     r"|can't find crate|no required module provides|is not in std|unrecognized arguments: --"
-    r"|missing required plugins|has an unexpected keyword argument '?python_files|module not found",
+    r"|missing required plugins|module not found",
     re.IGNORECASE,
 )
 _PROGRAM = re.compile(

@@ -13,6 +13,12 @@ class ExtrasSource(Protocol):
     def untracked(self, patterns: Sequence[str]) -> tuple[str, ...]:
         """Return the files that patterns name and git does not track, sorted. Raises: WorktreeSetupFailed."""
 
+    def included(self, patterns: bytes) -> tuple[str, ...]:
+        """Return the files that a text of patterns, as in `.gitignore`, names and git does not track, sorted.
+
+        Raises: WorktreeSetupFailed.
+        """
+
     def place(self, folder: Path, *, copies: Sequence[str], links: Sequence[str]) -> tuple[str, ...]:
         """Have these in a worktree, and nothing else that was placed there before; return what its links lead to.
 

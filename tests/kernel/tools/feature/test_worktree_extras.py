@@ -99,6 +99,28 @@ def test_a_worktree_gets_copies_and_links_and_its_gates_can_read_both(making: Ma
     assert (there / "modules/lib.txt").exists()
 
 
+def test_files_that_worktreeinclude_names_on_the_base_branch_are_copied(making: Making) -> None:
+    world = making()
+    (world.root / ".worktreeinclude").write_text("# local settings\n*.local\n!other.local\nmodules/\ncheck.sh\n")
+    (world.root / "other.local").write_text("no\n")
+    git(world.root, "add", ".worktreeinclude")
+    git(world.root, "commit", "-qm", "Include")
+    world.plan()
+    placed = worktree(world)
+    assert (placed / ".env.local").read_text() == "SETTING=1\n"
+    assert (placed / "modules/lib.txt").read_text() == "a library\n"
+    assert not (placed / "other.local").exists()
+    assert "SETTING=1\na library\n" in gate_log(world)
+
+
+def test_a_worktreeinclude_of_a_feature_is_not_read(making: Making) -> None:
+    world = making()
+    world.plan(files={"create": [".worktreeinclude"], "modify": [], "delete": []}, allowed_areas=["."])
+    world.patch(diff="--- /dev/null\n+++ b/.worktreeinclude\n@@ -0,0 +1 @@\n+*.local\n")
+    assert "SETTING=1" not in gate_log(world)
+    assert not (worktree(world) / ".env.local").exists()
+
+
 def test_what_was_placed_is_no_part_of_the_feature_and_goes_with_its_worktree(making: Making) -> None:
     world = making(copy="[secret.txt]", link="[modules]")
     (world.root / "secret.txt").write_text("not ignored by git\n")

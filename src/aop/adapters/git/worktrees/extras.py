@@ -19,6 +19,7 @@ from aop.kernel.config.worktrees import OWN
 
 PLACED = "aop-placed.json"
 """The note in git's folder of a worktree that lists what AOP placed, or is about to place."""
+NAMED_BY = "`worktree.copy` and `.worktreeinclude`"
 MOST_FILES = 1000
 MOST_BYTES = 64 * 1024 * 1024
 _WITH_PATTERNS = {"GIT_LITERAL_PATHSPECS": "0"}
@@ -37,11 +38,19 @@ class CheckoutExtras:
         if not patterns:
             return ()
         words = [f":(glob){pattern}" for pattern in patterns]
-        listed = self._git.run("ls-files", "--others", "-z", "--", *words, environment=_WITH_PATTERNS).out
+        return self._listed("--", *words)
+
+    def included(self, patterns: bytes) -> tuple[str, ...]:
+        with held_folder(own_folder(self._root, ".aop", "tmp")) as beside:
+            (beside / "patterns").write_bytes(patterns)
+            return self._listed("--ignored", f"--exclude-from={beside / 'patterns'}")
+
+    def _listed(self, *words: str) -> tuple[str, ...]:
+        listed = self._git.run("ls-files", "--others", "-z", *words, environment=_WITH_PATTERNS).out
         # A name that ends with a slash is a nested repository.
         found = {path for path in split_names(listed) if path.split("/")[0] not in OWN and not path.endswith("/")}
         if len(found) > MOST_FILES:
-            raise WorktreeSetupFailed(f"`worktree.copy` names {len(found)} files; {MOST_FILES} may be copied.")
+            raise WorktreeSetupFailed(f"{NAMED_BY} name {len(found)} files; {MOST_FILES} may be copied.")
         return tuple(sorted(found))
 
     def place(self, folder: Path, *, copies: Sequence[str], links: Sequence[str]) -> tuple[str, ...]:
@@ -92,7 +101,9 @@ class CheckoutExtras:
         total = sum((self._root / path).lstat().st_size for path in copies)
         if total > MOST_BYTES:
             raise WorktreeSetupFailed(
-                f"`worktree.copy` names {total} bytes; {MOST_BYTES} may be copied.", bytes=total, most=MOST_BYTES
+                f"{NAMED_BY} name {total} bytes; {MOST_BYTES} may be copied.",
+                bytes=total,
+                most=MOST_BYTES,
             )
 
     def _copy(self, folder: Path, path: str) -> None:

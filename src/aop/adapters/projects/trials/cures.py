@@ -61,6 +61,10 @@ def cures_of(draft: Draft, red: RedStep, environments: Environments) -> Iterator
     if draft.profile.parsers.coverage and red.mode is not Mode.FAST:
         yield _cured(draft, _without_coverage(draft), "require no coverage")
     not_installed = red.cause in _NOT_INSTALLED or red.step.name == INSTALL
+    if not_installed and environments.generated and not draft.copies:
+        copying = msgspec.structs.replace(draft, copies=environments.generated)
+        text = f"copy {count(len(environments.generated), 'file')} that a build made into each worktree (worktree.copy)"
+        yield _cured(draft, copying, text)
     if not_installed:
         yield from _installing(draft, environments)
     if red.step.name != INSTALL:

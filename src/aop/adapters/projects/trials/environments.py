@@ -19,6 +19,8 @@ NODE = "Node"
 PYTHON = "Python"
 PACKAGES = "node_modules"
 VIRTUAL = (".venv", "venv", "env")
+GENERATED = (".py", ".so", ".mo", ".js", ".json")
+MOST_GENERATED = 40
 WORDS_BEFORE_PYTHON = 3
 """The longest prefix is `uv run python3`."""
 
@@ -30,6 +32,8 @@ class Environments(Struct, frozen=True, kw_only=True):
     """Folders from the root that exist and that git does not track."""
     ignored: frozenset[str] = frozenset()
     """Folders, present or not, that git ignores."""
+    generated: tuple[str, ...] = ()
+    """Files among the sources that a build made and git ignores."""
 
     def python_of(self, folder: str) -> str | None:
         """Return the virtual environment of a project, in its folder or at the root."""
@@ -52,7 +56,19 @@ def environments_of(repository: Repository, folders: tuple[str, ...]) -> Environ
     # A link is not followed: `worktree.link` refuses it.
     there = [place for place in wanted if _is_environment(root, place) and not (root / place).is_symlink()]
     tracked = {place for place in there if repository.git.run("ls-files", "-z", "--", place).out}
-    return Environments(present=frozenset(there) - tracked, ignored=_ignored(repository, tuple(wanted)))
+    return Environments(
+        present=frozenset(there) - tracked,
+        ignored=_ignored(repository, tuple(wanted)),
+        generated=_generated(repository),
+    )
+
+
+def _generated(repository: Repository) -> tuple[str, ...]:
+    # A folder that is ignored as a whole is one name that ends with a slash: caches, environments, builds.
+    words = ("--others", "--ignored", "--exclude-standard", "--directory", "-z")
+    listed = split_names(repository.git.run("ls-files", *words).out)
+    found = [path for path in listed if path.endswith(GENERATED) and "/" in path and not path.startswith(".")]
+    return tuple(sorted(found)) if len(found) <= MOST_GENERATED else ()
 
 
 def _ignored(repository: Repository, places: tuple[str, ...]) -> frozenset[str]:
@@ -88,7 +104,8 @@ def with_link(draft: Draft, place: str, what: str) -> Draft:
 def with_python(draft: Draft, place: str) -> Draft:
     """Return a draft whose steps run the Python of a virtual environment, a folder from the root."""
     python = posixpath.relpath(f"{place}/bin/python", draft.found.folder or ".")
-    return draft.with_steps({mode: [_on_python(draft, step, python) for step in draft.steps(mode)] for mode in Mode})
+    steps = {mode: [_on_python(draft, step, python) for step in draft.steps(mode)] for mode in Mode}
+    return _without_hints(draft).with_steps(steps)
 
 
 def _on_python(draft: Draft, step: Step, python: str) -> Step:
@@ -105,6 +122,9 @@ def _on_python(draft: Draft, step: Step, python: str) -> Step:
 def without_install(draft: Draft) -> Draft:
     """Return a draft without the step that installs packages."""
     steps = {mode: [step for step in draft.steps(mode) if step.name != INSTALL] for mode in Mode}
-    guess = msgspec.structs.replace(draft.found.guess, sandbox_read=(), sandbox_write=(), hints=())
-    found = msgspec.structs.replace(draft.found, guess=guess)
-    return msgspec.structs.replace(draft, found=found).with_steps(steps)
+    return _without_hints(draft, sandbox_read=(), sandbox_write=()).with_steps(steps)
+
+
+def _without_hints(draft: Draft, **changes: tuple[str, ...]) -> Draft:
+    guess = msgspec.structs.replace(draft.found.guess, hints=(), **changes)
+    return msgspec.structs.replace(draft, found=msgspec.structs.replace(draft.found, guess=guess))

@@ -39,6 +39,10 @@ Attempt = Callable[[Draft, Mode], RedStep | None]
 """Runs a mode of a draft on the base commit; returns the step that did not pass."""
 
 
+Causes = dict[tuple[str, Mode], Cause]
+"""The first cause in each mode of a project, which is named by its title."""
+
+
 class GateResult(Struct, frozen=True, kw_only=True):
     """The result of one mode of a profile, as it is written."""
 
@@ -64,8 +68,7 @@ class Trial:
         self._agree = agree
         self._say = say
         self._seen: dict[object, RedStep | None] = {}
-        self.causes: dict[str, Cause] = {}
-        """The first cause in each project, by its title."""
+        self.causes: Causes = {}
 
     def heal(self, draft: Draft) -> Draft:
         """Return a draft whose every step passed on the base commit."""
@@ -74,7 +77,7 @@ class Trial:
             red = next((red for mode in Mode if (red := self._run(draft, mode))), None)
             if red is None:
                 return draft
-            self.causes.setdefault(title, red.cause)
+            self.causes.setdefault((title, red.mode), red.cause)
             draft = self._cured(draft, red, tried) or self._left_out(draft, red)
 
     def _run(self, draft: Draft, mode: Mode) -> RedStep | None:
@@ -82,7 +85,7 @@ class Trial:
             return None
         parsers = draft.profile.parsers
         reports = [parser for parser in (parsers.coverage, parsers.tests) if parser and mode in parser.modes]
-        key = repr((draft.found.folder, draft.steps(mode), reports, draft.links, draft.setup))
+        key = repr((draft.found.folder, draft.steps(mode), reports, draft.links, draft.copies, draft.setup))
         if key not in self._seen:
             self._seen[key] = self._attempt(draft, mode)
         return self._seen[key]
@@ -123,10 +126,10 @@ def _rank(cause: Cause) -> int:
     return next(rank for rank, causes in enumerate(_ORDER) if cause in causes)
 
 
-def results_of(drafts: Sequence[Draft], causes: dict[str, Cause], *, ran: bool) -> tuple[GateResult, ...]:
+def results_of(drafts: Sequence[Draft], causes: Causes, *, ran: bool) -> tuple[GateResult, ...]:
     """Return the result of each mode of each profile."""
     return tuple(
-        _result(name, draft, mode, causes.get(draft.found.title), ran=ran)
+        _result(name, draft, mode, causes.get((draft.found.title, mode)), ran=ran)
         for name, draft in drafts_by_profile(drafts).items()
         for mode in Mode
     )
