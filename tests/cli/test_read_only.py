@@ -117,6 +117,18 @@ def test_files_of_another_user_are_named_and_nothing_is_lost(tmp_path: Path, pla
     assert (applied, (root / ".worktrees/one/src/a.txt").read_text()) == (0, "one\nTWO\nthree\n")
 
 
+def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    world = World(make_repository(tmp_path / "repo"))
+    world.plan("one")
+    world.close()
+    features = world.root / "agentic/features"
+    features.chmod(0)
+    code, told = look(world.root, "doctor", obey=_open_nothing)
+    features.chmod(0o755)
+    said = f"failure  permissions    `{features}` cannot be read: its permissions forbid it."
+    assert (code, said in told) == (1, True)
+
+
 def test_a_folder_that_cannot_be_opened_is_not_called_something_else(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "repo")
     root.chmod(0)

@@ -18,6 +18,7 @@ _FOLDERS = (
     ".aop",
     ".worktrees",
     "agentic",
+    "agentic/features",
 )
 _OF_PARTS = (".git/objects", ".git/worktrees", ".aop", ".worktrees", "agentic/features")
 
@@ -26,11 +27,11 @@ def closed_place(folder: Path) -> str:
     """Return a sentence about a closed place of the repository that a folder lies in; empty if none is closed."""
     root = next((each for each in (folder, *folder.parents) if os.path.lexists(each / ".git")), folder)
     for place in _places(root):
-        wanted = {"read": os.R_OK | (os.X_OK if place.is_dir() else 0), "written": os.W_OK}
-        lacking = [word for word, right in wanted.items() if not os.access(place, right)]
+        if not os.access(place, os.R_OK | (os.X_OK if place.is_dir() else 0)):
+            return f"`{place}` cannot be read: {_reason(place)}."
         # A read-only disk is closed to everybody.
-        if lacking and not os.statvfs(place).f_flag & os.ST_RDONLY:
-            return f"`{place}` cannot be {lacking[0]}: {_reason(place)}."
+        if not os.access(place, os.W_OK) and not os.statvfs(place).f_flag & os.ST_RDONLY:
+            return f"`{place}` cannot be written: {_reason(place)}."
     return ""
 
 
