@@ -79,7 +79,7 @@ GROUPS = {
         "logs": "print events and calls, and follow new ones",
         "replay": "show what happened in a run, step by step",
         "evidence": "prove that the record is unchanged, or pack the evidence on one feature",
-        "gc": "find what belongs to no feature, and remove it with `--apply`",
+        "gc": "find what belongs to no feature or to a merged one, and remove it with `--apply`",
         "redact": "print a text without its secrets",
     },
 }

@@ -683,6 +683,25 @@ class NoSpecsFound(Refusal):
     hint = "Write a spec to `agentic/features/<id>/spec.md`, or name one with `-fi` or `-fl`."
 
 
+class FeatureDeleted(Refusal):
+    """The feature was deleted, and only a person can start it anew."""
+
+    code = "feature_deleted"
+    move = Move.ASK_PERSON
+    hint = "A person starts it anew with `aop run --file SPEC`."
+
+
+class FeatureMerged(Refusal):
+    """The feature of this spec is merged, and is not run again."""
+
+    code = "feature_merged"
+    move = Move.CORRECT_USAGE
+    hint = (
+        "Begin the next change under another name, with `aop new NAME` or in another file:"
+        " the name of the file is the id of the feature."
+    )
+
+
 class SpecIngestFailed(Refusal):
     """A spec cannot be read."""
 

@@ -12,6 +12,7 @@ from aop.core.errors import Fault, Json
 from aop.core.ids import CommitId, FeatureId, RunId
 from aop.core.roles import Role
 from aop.core.run import ENDED, Engine, RunState
+from aop.kernel.features.endings import ending_of
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import SUPERVISOR, Principal
 from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
@@ -119,12 +120,14 @@ class Supervisor:
         return RunId(f"f.{feature_id}.{self._gateway.kernel.new_id('run').removeprefix('run-')}")
 
     def unfinished_features(self) -> tuple[FeatureId, ...]:
-        """Return the features that an earlier process left unfinished."""
-        return tuple(
-            _feature_of(key)
-            for key, state in self._engine.states("f.").items()
-            if "/" not in key and state not in ENDED
-        )
+        """Return the features that an earlier process left unfinished; runs of deleted ones are cancelled."""
+        left = [key for key, state in self._engine.states("f.").items() if "/" not in key and state not in ENDED]
+        with self._gateway.kernel.record.read() as view:
+            endings = {key: ending_of(view, _feature_of(key)) for key in left}
+        for key, ending in endings.items():
+            if ending is not None:
+                self._engine.cancel(key)
+        return tuple(_feature_of(key) for key, ending in endings.items() if ending is None)
 
     def supervise(
         self,

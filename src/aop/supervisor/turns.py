@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
-from aop.core.errors import Json, Refusal, SecretDetected
+from aop.core.errors import Json, Refusal, SecretDetected, UnknownFeature
 from aop.core.ids import FeatureId
 from aop.core.redaction.redactor import mask_json
 from aop.core.roles import Role
@@ -157,6 +157,11 @@ class Work:
         with self._gateway.kernel.record.read() as view:
             return is_paused(view, feature_id)
 
+    def _is_gone(self, feature_id: FeatureId) -> bool:
+        """Tell whether the feature was deleted: its turns would be paid for nothing."""
+        with self._gateway.kernel.record.read() as view:
+            return view.get(FeatureState, feature_id) is None
+
     def _run_gates(self, operation: str, gate: Gate) -> Json:
         if self._is_paused(gate.feature_id):
             return HELD_BACK
@@ -205,6 +210,9 @@ class Work:
         return await run.step("turn", lambda: asyncio.to_thread(self._take_turn, run.run_id, turn))
 
     def _take_turn(self, operation: str, turn: Turn) -> Json:
+        if self._is_gone(turn.feature_id):
+            gone = ToolResult(tool="feature.state_get", ok=False, error=UnknownFeature(turn.feature_id).as_error())
+            return plain(ToolAnswered(result=gone))
         if self._is_paused(turn.feature_id):
             return HELD_BACK
         followed = self.follow_base(turn.feature_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,12 @@ from msgspec import Struct
 from aop.adapters.files.specs import named_spec, read_spec, specs_below
 from aop.core.errors import FeatureSlugCollision, InvalidCliArgs, NoSpecsFound, SecretDetected, SpecIngestFailed
 from aop.core.ids import FeatureId, feature_id
+from aop.kernel.features.endings import Ending, ending_of
 from aop.kernel.features.specs import spec_path
 from aop.kernel.gateway.calls import Envelope
 from aop.kernel.record.documents.features import FeatureState
 from aop.supervisor.specs.dependencies import check_dependencies, dependencies_of
-from aop.supervisor.specs.features import WantedFeature, is_written_by_aop, wanted_features
+from aop.supervisor.specs.features import WantedFeature, is_written_by_aop, refuse_merged, wanted_features
 from aop.supervisor.specs.slugs import unused_id
 from aop.wiring.build import App
 
@@ -26,6 +27,8 @@ class Intake(Struct, frozen=True, kw_only=True):
     features: tuple[WantedFeature, ...]
     texts: Mapping[FeatureId, str]
     depends_on: Mapping[FeatureId, tuple[FeatureId, ...]]
+    skipped: Mapping[FeatureId, Ending] = {}
+    """Specs of the folder whose features have ended: they are not run again."""
 
 
 def read_specs(app: App, *, file: str | None, folder: str | None) -> Intake:
@@ -36,9 +39,17 @@ def read_specs(app: App, *, file: str | None, folder: str | None) -> Intake:
     files = _spec_files(app, file, folder)
     if not files:
         raise NoSpecsFound("No spec was found.", searched=folder or "agentic/features/*/spec.md")
-    features = wanted_features(files)
+    found = wanted_features(files)
+    skipped = _ended(app, found)
+    if file is not None:
+        refuse_merged(skipped)
+        skipped = {}
+    features = tuple(feature for feature in found if feature.feature_id not in skipped)
+    if not features:
+        ended = ", ".join(f"`{name}` is {ending}" for name, ending in skipped.items())
+        raise NoSpecsFound(f"No spec is left to run: {ended}.", hint="Name a spec that is to be run: --file SPEC")
     texts = {feature.feature_id: read_spec(files[feature.source]) for feature in features}
-    return Intake(features=features, texts=texts, depends_on=_dependencies(app, texts))
+    return Intake(features=features, texts=texts, depends_on=_dependencies(app, texts), skipped=skipped)
 
 
 def written_spec(app: App, text: str, *, source: str, name: str | None = None) -> Intake:
@@ -79,7 +90,8 @@ def _is_taken(app: App, name: str) -> bool:
 
 
 def place_specs(app: App, intake: Intake) -> None:
-    """Copy every spec to the place of its feature. Raises: SpecIngestFailed."""
+    """Copy every spec to the place of its feature; a deleted feature starts anew. Raises: SpecIngestFailed."""
+    deleted = _ended(app, intake.features)
     for feature in intake.features:
         if not feature.is_canonical:
             text = intake.texts[feature.feature_id]
@@ -87,6 +99,16 @@ def place_specs(app: App, intake: Intake) -> None:
             answer = app.gateway.call(app.person, "feature.ingest_spec", given)
             if answer.error is not None:
                 raise SpecIngestFailed(str(answer.error["message"]), feature_id=feature.feature_id)
+        if feature.feature_id in deleted:
+            answer = app.gateway.call(app.person, "feature.init", {"feature_id": feature.feature_id})
+            if answer.error is not None:
+                raise SpecIngestFailed(str(answer.error["message"]), feature_id=feature.feature_id)
+
+
+def _ended(app: App, features: Sequence[WantedFeature]) -> dict[FeatureId, Ending]:
+    with app.record.read() as view:
+        endings = {feature.feature_id: ending_of(view, feature.feature_id) for feature in features}
+    return {name: ending for name, ending in endings.items() if ending is not None}
 
 
 def _spec_files(app: App, file: str | None, folder: str | None) -> Mapping[str, Path]:

@@ -226,3 +226,26 @@ def test_the_policy_can_leave_the_checkout_alone(root: Path) -> None:
     world.close()
     assert run_aop(root, "merge", "four", "--yes").code == 0
     assert status(root) == "D  src/four.txt\n"
+
+
+def test_delete_removes_worktree_and_branch_of_the_merged_feature_and_keeps_its_record(root: Path) -> None:
+    ran = run_aop(root, "merge", "one", "--yes", "--delete", "--strategy", "squash")
+    assert (ran.code, ran.out) == (0, git(root, "rev-parse", "main"))
+    assert "worktree one: removed\nbranch one: removed\n" in ran.err
+    assert not (root / ".worktrees/one").exists()
+    assert git(root, "branch", "--format=%(refname:short)").split() == ["main", "three", "two"]
+    assert git(root, "for-each-ref", "refs/aop/rescue") == ""
+    rows = run_aop(root, "status", "--json").json["data"]["features"]
+    assert {row["feature_id"]: row["status"] for row in rows}["one"] == "merged"
+    assert run_aop(root, "review", "one").code == 0
+
+
+@pytest.mark.unmeasured
+def test_gc_offers_what_merged_features_left_and_removes_it_when_asked(root: Path) -> None:
+    assert run_aop(root, "merge", "one", "--yes").code == 0
+    ran = run_aop(root, "gc")
+    assert (ran.code, ran.out) == (3, "worktree  one  merged\nbranch  one  merged\n")
+    ran = run_aop(root, "gc", "--apply")
+    assert (ran.code, ran.out) == (0, "worktree  one  removed\nbranch  one  removed\n")
+    assert sorted(path.name for path in (root / ".worktrees").iterdir()) == ["three", "two"]
+    assert run_aop(root, "gc").err == "Nothing to clean up.\n"

@@ -1,4 +1,4 @@
-"""Leftovers: worktrees, branches, logs and processes that belong to no feature."""
+"""Leftovers: worktrees, branches, logs and processes that no open feature needs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -21,7 +22,7 @@ from aop.core.clock import timestamp
 from aop.core.errors import InvalidFeatureSlug, WorktreeBusy
 from aop.core.ids import CommitId, FeatureId, feature_id
 from aop.kernel.ports.locks import Locks
-from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.port import Record
 
 Kind = Literal["worktree", "branch", "logs", "process", "ticket_run"]
@@ -34,7 +35,9 @@ class Leftover(Struct, frozen=True, kw_only=True):
 
     kind: Kind
     name: str
-    """The feature that no longer exists, the process id, or the id of the ticket run."""
+    """The feature that no longer exists or is merged, the process id, or the id of the ticket run."""
+    merged: bool = False
+    """Whether it belongs to a merged feature, which stays in the record."""
     holds_work: bool = False
     """Whether it holds work that is on no branch; that is saved below `refs/aop/rescue/` first."""
 
@@ -86,15 +89,24 @@ class Leftovers:
             if not self._is_known(name):
                 yield Leftover(kind="worktree", name=name, holds_work=self._unsaved_tree(name) is not None)
         for name in self._forgotten_branches():
-            yield Leftover(kind="branch", name=name, holds_work=not self._is_in_base(name))
+            yield Leftover(kind="branch", name=name, holds_work=not self._is_saved(name))
+        yield from chain.from_iterable(map(self.of_merged, self._merged_features()))
         for name in _names(self._logs):
             if not self._is_known(name):
                 yield Leftover(kind="logs", name=name)
         for run_id in self._tickets.ended_before(timestamp(self._now - timedelta(days=TICKET_RUN_DAYS))):
             yield Leftover(kind="ticket_run", name=run_id)
 
+    def of_merged(self, name: FeatureId) -> Iterator[Leftover]:
+        """Yield the worktree and the branch of a merged feature."""
+        if os.path.lexists(self._repository.worktrees.path(name)):
+            unsaved = self._unsaved_tree(name) is not None
+            yield Leftover(kind="worktree", name=name, merged=True, holds_work=unsaved)
+        if self._head(name) is not None:
+            yield Leftover(kind="branch", name=name, merged=True, holds_work=not self._is_saved(name))
+
     def remove(self, leftover: Leftover) -> Removal:
-        """Remove a leftover, unless a feature owns it by now; unsaved work is saved first."""
+        """Remove a leftover, unless an open feature owns it by now; unsaved work is saved first."""
         if leftover.kind == "process":
             end_orphans(self._repository.root)
             return self._removal(leftover, None)
@@ -105,7 +117,8 @@ class Leftovers:
         try:
             # A call that creates or deletes the feature holds this lock.
             with self._locks.worktree(name, wait_seconds=0):
-                if self._is_known(name):
+                state = self._state(name)
+                if state is not None and not (leftover.merged and state.status is Status.MERGED):
                     return Removal(leftover=leftover, problem=f"A feature `{name}` now exists.")
                 return self._remove(leftover, name)
         except WorktreeBusy as busy:
@@ -120,7 +133,7 @@ class Leftovers:
                 self._repository.worktrees.remove(name)
             case "branch":
                 head = self._head(name)
-                if head is not None and not self._is_in_base(name):
+                if head is not None and not self._is_saved(name):
                     rescued = self._rescuer.keep_commit(name, head)
                     self._note_rescued(leftover, rescued)
                 users = self._repository.worktrees.users_of(name, besides=name)
@@ -160,16 +173,27 @@ class Leftovers:
         named = sorted({*(name for name in made if name is not None), *unowned})
         return [name for name in named if not self._is_known(name) and self._head(name) is not None]
 
-    def _is_known(self, name: FeatureId) -> bool:
+    def _merged_features(self) -> list[FeatureId]:
         with self._record.read() as view:
-            return view.get(FeatureState, name) is not None
+            return [state.feature_id for state in view.all(FeatureState) if state.status is Status.MERGED]
+
+    def _is_known(self, name: FeatureId) -> bool:
+        return self._state(name) is not None
+
+    def _state(self, name: FeatureId) -> FeatureState | None:
+        with self._record.read() as view:
+            return view.get(FeatureState, name)
 
     def _head(self, name: FeatureId) -> CommitId | None:
         return self._repository.branches.head(name)
 
-    def _is_in_base(self, name: FeatureId) -> bool:
-        head, base = self._head(name), self._repository.branches.head(self._base_branch)
-        return head is None or (base is not None and self._repository.objects.is_ancestor(head, base))
+    def _is_saved(self, name: FeatureId) -> bool:
+        """Tell whether the base branch has the work of a branch, perhaps as a squashed commit."""
+        head, base, state = self._head(name), self._repository.branches.head(self._base_branch), self._state(name)
+        merge = None if state is None else state.evidence.merge
+        if head is None or (merge is not None and head == merge.commit):
+            return True
+        return base is not None and self._repository.objects.is_ancestor(head, base)
 
 
 def _names(folder: Path) -> list[FeatureId]:

@@ -9,11 +9,13 @@ from typing import Any
 import msgspec
 
 from aop.cli.decide.approve import ask_for_approval
+from aop.cli.history.gc import leftovers_of
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.followers import send_back_conflicts
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import CallRefused, Terminal
 from aop.core.errors import Json
+from aop.core.ids import FeatureId
 from aop.kernel.config.policy import CheckoutRule, MergePolicy
 from aop.kernel.gateway.calls import Envelope
 from aop.wiring.build import App
@@ -28,6 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--strategy", default="merge_commit", metavar="S", help="merge_commit (default), squash or rebase"
     )
     parser.add_argument("--message", default="", metavar="M", help="the commit message")
+    parser.add_argument("--delete", action="store_true", help="then remove the feature's worktree and branch")
     parser.add_argument(
         "--leave-checkout", action="store_true", help="leave a checkout of the base branch as it is, for `aop sync`"
     )
@@ -51,6 +54,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         )
         if follow:
             answer = _with_checkout(app, answer)
+        if arguments.delete:
+            answer = _with_removals(app, answer)
         conflicts = send_back_conflicts(app)
     code = terminal.answer(answer, lambda merged: _show(merged, terminal))
     for line in conflicts:
@@ -88,10 +93,21 @@ def _with_checkout(app: App, merged: Envelope) -> Envelope:
     return msgspec.structs.replace(merged, data={**merged.data, "notice": notice, "checkout": synced})
 
 
+def _with_removals(app: App, merged: Envelope) -> Envelope:
+    """Remove worktree and branch as `aop gc` does; work that is in neither tree nor branch is saved first."""
+    leftovers = leftovers_of(app)
+    removed = [leftovers.remove(each) for each in list(leftovers.of_merged(FeatureId(merged.data["feature_id"])))]
+    return msgspec.structs.replace(merged, data={**merged.data, "removed": msgspec.to_builtins(removed)})
+
+
 def _show(merged: Mapping[str, Any], terminal: Terminal) -> None:
     terminal.say(f"Merged {merged['feature_id']} into {merged['base_branch']} ({merged['strategy']}).")
     if merged.get("checkout", {}).get("updated"):
         terminal.say(merged["checkout"]["message"])
+    for gone in merged.get("removed", ()):
+        terminal.say(f"{gone['leftover']['kind']} {gone['leftover']['name']}: {gone['problem'] or 'removed'}")
+        if gone["rescued"]:
+            terminal.say(f"Its unsaved work is kept as {gone['rescued']}.")
     if merged["notice"]:
         terminal.say(merged["notice"])
     terminal.text(merged["merge_commit"])

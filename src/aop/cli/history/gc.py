@@ -1,4 +1,4 @@
-"""`aop gc`: find what belongs to no feature, and remove it with `--apply`."""
+"""`aop gc`: find what no open feature needs, and remove it with `--apply`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Find, list, remove; unmerged work is saved first."""
     with open_app(arguments) as app:
-        leftovers = _leftovers(app)
+        leftovers = leftovers_of(app)
         found = list(leftovers.find())
         removed = [leftovers.remove(each) for each in found] if arguments.apply else []
     if not terminal.json:
@@ -38,7 +38,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return terminal.result(data, "", code=_exit_code(found, removed))
 
 
-def _leftovers(app: App) -> Leftovers:
+def leftovers_of(app: App) -> Leftovers:
+    """Return what finds and removes leftovers; every removal is recorded."""
     kernel = app.gateway.kernel
     base_branch = kernel.config().policy.worktree.base_branch
     who = Principal(role=Role.SYSTEM, actor=app.person.actor)
@@ -69,7 +70,7 @@ def _exit_code(found: Sequence[Leftover], removed: Sequence[Removal]) -> Exit:
 def _show(found: Sequence[Leftover], removed: Sequence[Removal], terminal: Terminal) -> None:
     for left in [] if removed else found:
         work = "  has work that no branch has" if left.holds_work else ""
-        terminal.text(f"{left.kind}  {left.name}{work}")
+        terminal.text(f"{left.kind}  {left.name}{'  merged' if left.merged else ''}{work}")
     for gone in removed:
         saved = f"  work saved as {gone.rescued}" if gone.rescued else ""
         terminal.text(f"{gone.leftover.kind}  {gone.leftover.name}  {gone.problem or 'removed'}{saved}")

@@ -24,7 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Read and place the specs, and request them from the running supervisor."""
     with open_app(arguments) as app:
-        return add_to_run(app, intake_of(app, arguments), arguments, terminal)
+        return add_to_run(app, intake_of(app, arguments, terminal), arguments, terminal)
 
 
 def add_to_run(app: App, intake: Intake, arguments: argparse.Namespace, terminal: Terminal) -> int:

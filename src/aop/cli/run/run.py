@@ -26,7 +26,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Check everything, then place the specs and supervise."""
     with open_app(arguments) as app:
-        intake = intake_of(app, arguments)
+        intake = intake_of(app, arguments, terminal)
         plan = plan_of(app, arguments, intake)
         if arguments.dry_run:
             return _print_plan(plan, terminal)

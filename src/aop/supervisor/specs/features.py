@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
 from msgspec import Struct
 
-from aop.core.errors import FeatureSlugCollision, InvalidFeatureSlug
+from aop.core.errors import FeatureMerged, FeatureSlugCollision, InvalidFeatureSlug
 from aop.core.ids import FeatureId, feature_id
+from aop.kernel.features.endings import Ending
 from aop.kernel.record.projections import FEATURES
 
 SUFFIXES = (".spec", "-spec")
@@ -37,6 +38,13 @@ def wanted_features(sources: Iterable[str]) -> tuple[WantedFeature, ...]:
                 paths=[other.source, feature.source],
             )
     return tuple(wanted.values())
+
+
+def refuse_merged(endings: Mapping[FeatureId, Ending]) -> None:
+    """Refuse to run the spec of a merged feature. Raises: FeatureMerged."""
+    for name, ending in endings.items():
+        if ending is Ending.MERGED:
+            raise FeatureMerged(f"The feature `{name}` is already merged.", feature_id=name)
 
 
 def is_canonical(source: str) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs
+from aop.kernel.features.endings import Ending
 from aop.wiring.build import App
 from aop.wiring.spec_intake import Intake, read_specs
 
@@ -15,8 +17,12 @@ def add_spec_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-fl", "--folder", metavar="FOLDER", help="every `*.md` below a folder is a spec")
 
 
-def intake_of(app: App, arguments: argparse.Namespace) -> Intake:
-    """Read the specs that the arguments name. Raises: InvalidCliArgs, and as `read_specs`."""
+def intake_of(app: App, arguments: argparse.Namespace, terminal: Terminal) -> Intake:
+    """Read the named specs, and say which are skipped. Raises: InvalidCliArgs, and as `read_specs`."""
     if arguments.file is not None and arguments.folder is not None:
         raise InvalidCliArgs("`--file` and `--folder` cannot be used together.", hint="Name one file or one folder.")
-    return read_specs(app, file=arguments.file, folder=arguments.folder)
+    intake = read_specs(app, file=arguments.file, folder=arguments.folder)
+    for name, ending in intake.skipped.items():
+        again = "" if ending is Ending.MERGED else " Start it anew with: aop run --file SPEC"
+        terminal.say(f"Skipped {name}: it is {ending}.{again}")
+    return intake

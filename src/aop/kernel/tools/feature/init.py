@@ -5,10 +5,11 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from aop.core.errors import BaseBranchUnusable, BranchExists
+from aop.core.errors import BaseBranchUnusable, BranchExists, FeatureDeleted
 from aop.core.ids import CommitId, FeatureId, feature_id
 from aop.core.structs import copy_fields
 from aop.kernel.config.in_force import Config
+from aop.kernel.features.endings import ending_of
 from aop.kernel.features.lifecycle import NOT_RUN, relist
 from aop.kernel.features.worktree_extras import allocate_ports, place_extras
 from aop.kernel.features.worktree_hold import held_worktree
@@ -17,7 +18,7 @@ from aop.kernel.gateway.role_sets import COORDINATORS
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.gate_runs import Verdict
 from aop.kernel.record.documents.specs import IngestedSpec
-from aop.kernel.record.port import Transaction
+from aop.kernel.record.port import Snapshot, Transaction
 
 
 class InitResult(Struct, frozen=True, kw_only=True):
@@ -39,6 +40,7 @@ def init(call: Call, arguments: ChangeArguments) -> Outcome:
     with held_worktree(kernel, name):
         with kernel.record.read() as view:
             known = view.get(FeatureState, name) if arguments.expected_version is None else the_feature(view, arguments)
+            _refuse_deleted(call, view, name)
         base = known.base_commit if known else _place_branch(kernel, name, config)
         worktree = kernel.git.worktrees.ensure(name, name)
         new = FeatureState(
@@ -70,6 +72,13 @@ def init(call: Call, arguments: ChangeArguments) -> Outcome:
             return copy_fields(InitResult, state or new, base_branch=base_branch, created=state is None)
 
         return call.commit(decide)
+
+
+def _refuse_deleted(call: Call, view: Snapshot, name: FeatureId) -> None:
+    """Let only a person start a deleted feature anew; a run that was left over must not. Raises: FeatureDeleted."""
+    is_deleted = view.get(FeatureState, name) is None and ending_of(view, name) is not None
+    if is_deleted and not call.principal.person:
+        raise FeatureDeleted(f"The feature `{name}` was deleted.", feature_id=name)
 
 
 def _place_branch(kernel: Kernel, name: FeatureId, config: Config) -> CommitId:
