@@ -11,7 +11,7 @@ from msgspec import Struct
 from aop.adapters.files.specs import named_spec, read_spec, specs_below
 from aop.core.errors import FeatureSlugCollision, InvalidCliArgs, NoSpecsFound, SecretDetected, SpecIngestFailed
 from aop.core.ids import FeatureId, feature_id
-from aop.kernel.features.endings import Ending, ending_of
+from aop.kernel.features.endings import FeatureEnding, ending_of
 from aop.kernel.features.specs import spec_path
 from aop.kernel.gateway.calls import Envelope
 from aop.kernel.record.documents.features import FeatureState
@@ -27,7 +27,7 @@ class Intake(Struct, frozen=True, kw_only=True):
     features: tuple[WantedFeature, ...]
     texts: Mapping[FeatureId, str]
     depends_on: Mapping[FeatureId, tuple[FeatureId, ...]]
-    skipped: Mapping[FeatureId, Ending] = {}
+    skipped: Mapping[FeatureId, FeatureEnding] = {}
     """Specs of the folder whose features have ended: they are not run again."""
 
 
@@ -105,7 +105,7 @@ def place_specs(app: App, intake: Intake) -> None:
                 raise SpecIngestFailed(str(answer.error["message"]), feature_id=feature.feature_id)
 
 
-def _ended(app: App, features: Sequence[WantedFeature]) -> dict[FeatureId, Ending]:
+def _ended(app: App, features: Sequence[WantedFeature]) -> dict[FeatureId, FeatureEnding]:
     with app.record.read() as view:
         endings = {feature.feature_id: ending_of(view, feature.feature_id) for feature in features}
     return {name: ending for name, ending in endings.items() if ending is not None}

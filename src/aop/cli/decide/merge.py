@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from aop.cli.decide.approve import ask_for_approval
-from aop.cli.history.gc import leftovers_of
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.followers import send_back_conflicts
 from aop.cli.shell.repository import call_tool, open_app
@@ -19,6 +18,7 @@ from aop.core.ids import FeatureId
 from aop.kernel.config.policy import CheckoutRule, MergePolicy
 from aop.kernel.gateway.calls import Envelope
 from aop.wiring.build import App
+from aop.wiring.leftovers import leftovers_of
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,14 +7,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from aop.adapters.doctor.leftovers import Leftover, Leftovers, Removal
+from aop.adapters.doctor.leftovers import Leftover, Removal
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
-from aop.core.errors import Fault, Json
-from aop.core.roles import Role
-from aop.kernel.gateway.principals import Principal
-from aop.wiring.build import App
+from aop.wiring.leftovers import leftovers_of
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,29 +33,6 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         "removed": msgspec.to_builtins(removed),
     }
     return terminal.result(data, "", code=_exit_code(found, removed))
-
-
-def leftovers_of(app: App) -> Leftovers:
-    """Return what finds and removes leftovers; every removal is recorded."""
-    kernel = app.gateway.kernel
-    base_branch = kernel.config().policy.worktree.base_branch
-    who = Principal(role=Role.SYSTEM, actor=app.person.actor)
-
-    def note(leftover: Leftover, did: str, ref: str | None) -> None:
-        given: Json = {"kind": leftover.kind, "name": leftover.name, "did": did, "ref": ref}
-        answer = app.gateway.call(who, "leftovers.note", given)
-        if answer.error is not None:
-            raise Fault(f"The removal of `{leftover.name}` cannot be recorded: {answer.error['message']}")
-
-    return Leftovers(
-        app.repository,
-        app.record,
-        kernel.locks,
-        note,
-        base_branch=base_branch,
-        environ=app.settings.environ,
-        now=kernel.clock.now(),
-    )
 
 
 def _exit_code(found: Sequence[Leftover], removed: Sequence[Removal]) -> Exit:

@@ -1,4 +1,4 @@
-"""Endings of features: merged or deleted, also where the record no longer has them."""
+"""Endings: how features ended for good, by the record and by the journal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.port import Snapshot
 
 
-class Ending(StrEnum):
+class FeatureEnding(StrEnum):
     """How a feature ended for good."""
 
     MERGED = "merged"
@@ -17,12 +17,12 @@ class Ending(StrEnum):
     """Deleted before it was merged."""
 
 
-def ending_of(view: Snapshot, feature_id: FeatureId) -> Ending | None:
+def ending_of(view: Snapshot, feature_id: FeatureId) -> FeatureEnding | None:
     """Return how a feature ended; None for one that is open, failed, or new."""
     state = view.get(FeatureState, feature_id)
     if state is not None:
-        return Ending.MERGED if state.status is Status.MERGED else None
+        return FeatureEnding.MERGED if state.status is Status.MERGED else None
     deleted = next(iter(view.journal(feature_id=feature_id, kinds=("feature_deleted",), newest=1)), None)
     if deleted is None:
         return None
-    return Ending.MERGED if deleted.event.payload["status"] == Status.MERGED else Ending.DELETED
+    return FeatureEnding.MERGED if deleted.event.payload["status"] == Status.MERGED else FeatureEnding.DELETED

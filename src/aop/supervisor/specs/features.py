@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from aop.core.errors import FeatureMerged, FeatureSlugCollision, InvalidFeatureSlug
 from aop.core.ids import FeatureId, feature_id
-from aop.kernel.features.endings import Ending
+from aop.kernel.features.endings import FeatureEnding
 from aop.kernel.record.projections import FEATURES
 
 SUFFIXES = (".spec", "-spec")
@@ -40,10 +40,10 @@ def wanted_features(sources: Iterable[str]) -> tuple[WantedFeature, ...]:
     return tuple(wanted.values())
 
 
-def refuse_merged(endings: Mapping[FeatureId, Ending]) -> None:
+def refuse_merged(endings: Mapping[FeatureId, FeatureEnding]) -> None:
     """Refuse to run the spec of a merged feature. Raises: FeatureMerged."""
     for name, ending in endings.items():
-        if ending is Ending.MERGED:
+        if ending is FeatureEnding.MERGED:
             raise FeatureMerged(f"The feature `{name}` is already merged.", feature_id=name)
 
 

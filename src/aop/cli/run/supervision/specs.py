@@ -6,7 +6,7 @@ import argparse
 
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs
-from aop.kernel.features.endings import Ending
+from aop.kernel.features.endings import FeatureEnding
 from aop.wiring.build import App
 from aop.wiring.spec_intake import Intake, read_specs
 
@@ -23,6 +23,6 @@ def intake_of(app: App, arguments: argparse.Namespace, terminal: Terminal) -> In
         raise InvalidCliArgs("`--file` and `--folder` cannot be used together.", hint="Name one file or one folder.")
     intake = read_specs(app, file=arguments.file, folder=arguments.folder)
     for name, ending in intake.skipped.items():
-        again = "" if ending is Ending.MERGED else " Start it anew with: aop run --file SPEC"
+        again = "" if ending is FeatureEnding.MERGED else " Start it anew with: aop run --file SPEC"
         terminal.say(f"Skipped {name}: it is {ending}.{again}")
     return intake

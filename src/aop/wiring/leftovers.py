@@ -1,0 +1,32 @@
+"""Leftovers of a repository, with removals that are recorded."""
+
+from __future__ import annotations
+
+from aop.adapters.doctor.leftovers import Leftover, Leftovers
+from aop.core.errors import Fault, Json
+from aop.core.roles import Role
+from aop.kernel.gateway.principals import Principal
+from aop.wiring.build import App
+
+
+def leftovers_of(app: App) -> Leftovers:
+    """Return what finds and removes leftovers; every removal is recorded."""
+    kernel = app.gateway.kernel
+    base_branch = kernel.config().policy.worktree.base_branch
+    who = Principal(role=Role.SYSTEM, actor=app.person.actor)
+
+    def note(leftover: Leftover, did: str, ref: str | None) -> None:
+        given: Json = {"kind": leftover.kind, "name": leftover.name, "did": did, "ref": ref}
+        answer = app.gateway.call(who, "leftovers.note", given)
+        if answer.error is not None:
+            raise Fault(f"The removal of `{leftover.name}` cannot be recorded: {answer.error['message']}")
+
+    return Leftovers(
+        app.repository,
+        app.record,
+        kernel.locks,
+        note,
+        base_branch=base_branch,
+        environ=app.settings.environ,
+        now=kernel.clock.now(),
+    )
