@@ -23,6 +23,7 @@ from bench.runs import run
 from bench.startup import startup
 from bench.throughput import throughput
 from bench.tickets import tickets
+from bench.watch import watch
 
 CASES: Mapping[str, Case] = {
     "startup": startup,
@@ -39,6 +40,7 @@ CASES: Mapping[str, Case] = {
     "agents": agents,
     "flood": flood,
     "tickets": tickets,
+    "watch": watch,
 }
 
 
