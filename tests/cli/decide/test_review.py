@@ -80,6 +80,7 @@ def test_the_text_says_what_is_missing_what_ran_what_was_planned_and_shows_the_w
         "Base      main at BASE",
         "Worktree  .worktrees/one",
         "Blocking  No person has approved `one` as it is now.",
+        "Next      aop merge one",
     ]
     assert re.sub("sandbox \\w+", "sandbox LEVEL", gates).splitlines() == [
         "Gates, run by AOP",

@@ -44,7 +44,7 @@ def _facts(data: Mapping[str, Any], overview: Overview) -> Iterator[tuple[str, s
     yield "Cost", spending_text(msgspec.convert(row["spent"], Spending)) or "no turn yet", ""
     yield "Worktree", f"{state['worktree_path']}, branch {state['branch']}", ""
     yield "Base", f"{data['base_branch']} at {state['base_commit'][:12]}", ""
-    for number, missing in enumerate(data["missing"]):
+    for number, missing in enumerate(data["missing"] if row["status"] == "ready_to_merge" else ()):
         yield "" if number else "Blocking", visible(missing["message"]), "yellow"
     for command in (phrase.text for phrase in now.more if phrase.text):
         yield "Next", command, "bold"

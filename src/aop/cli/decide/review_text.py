@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from aop.cli.screens.tables import Paint
 from aop.cli.shell.conflict_text import conflict_lines
+from aop.core.errors import UserApprovalRequired
 from aop.core.text.counts import count
 from aop.core.text.visible import pieces, visible, visible_name
 from aop.kernel.features.opened_paths import YES
@@ -57,6 +58,8 @@ def _head(summary: FeatureSummary, paint: Paint) -> Iterator[str]:
     for number, missing in enumerate(summary.missing):
         yield f"{'' if number else 'Blocking':<10}{paint('yellow', _one_line(missing.message))}"
         yield from conflict_lines(missing.conflicts)
+    if merge is None and all(missing.code == UserApprovalRequired.code for missing in summary.missing):
+        yield f"Next      {paint('bold', f'aop merge {state.feature_id}')}"
 
 
 def _style_of(summary: FeatureSummary) -> str:

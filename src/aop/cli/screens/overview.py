@@ -13,7 +13,6 @@ from aop.cli.screens.ages import age, span_since
 from aop.cli.screens.styles import Screen
 from aop.cli.screens.tables import Cell, Column, command_cell, join_wrapped, table
 from aop.core.text.counts import count
-from aop.core.text.visible import visible
 from aop.kernel.record.documents.usage import Spending
 from aop.kernel.record.spending import spending_text
 from aop.wiring.build import App
@@ -79,7 +78,7 @@ def frame_lines(
     overview: Overview, parts: Sequence[str], screen: Screen, rows: Sequence[Mapping[str, Any]] = ()
 ) -> list[str]:
     """Return the repository, its supervisor and some parts of a header, as lines that fit."""
-    repository = visible(f"{overview.repository} on {overview.base_branch}")
+    repository = _visible(f"{overview.repository} on {overview.base_branch}")
     shown = [part for part in (repository, supervisor_text(overview, rows), *parts) if part]
     return [screen.paint("bold", line) for line in join_wrapped(shown, screen.width)]
 
@@ -106,11 +105,20 @@ def now_cell(overview: Overview, row: Mapping[str, Any]) -> Cell:
     turn = row["at_work"]
     if turn and (overview.supervision.is_alive or turn["role"] == "swe"):
         agent = turn["provider"] if turn["model"] is None else f"{turn['provider']}/{turn['model']}"
-        return Cell(visible(f"{turn['role']}: {agent}, {span_since(turn['since'], overview.now)}"), "cyan")
+        return Cell(_visible(f"{turn['role']}: {agent}, {span_since(turn['since'], overview.now)}"), "cyan")
     style = "red" if row["status"] == "failed" else "yellow" if row["next_command"] else ""
     if _is_left(overview, row):
-        return Cell("Stopped" if turn else visible(row["waits"]), style, (command_cell("aop resume"),), MOST_LINES)
-    return Cell(visible(row["waits"]), style, (command_cell(row["next_command"]),), MOST_LINES)
+        return Cell("Stopped" if turn else _visible(row["waits"]), style, (command_cell("aop resume"),), MOST_LINES)
+    return Cell(_visible(row["waits"]), style, (command_cell(row["next_command"]),), MOST_LINES)
+
+
+def _visible(text: str) -> str:
+    if text.isascii() and text.isprintable():
+        return text
+    # Most texts are plain, and `aop status` is typed often.
+    from aop.core.text.visible import visible
+
+    return visible(text)
 
 
 def _is_left(overview: Overview, row: Mapping[str, Any]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
@@ -33,7 +32,7 @@ class Column(Struct, frozen=True, kw_only=True):
     """Whether its cells end at the same place."""
 
 
-class Cell(Struct, frozen=True):
+class Cell(Struct, frozen=True, gc=False):
     """A text in a style; a cell of the last column may have more phrases, on lines of their own where needed."""
 
     text: str
@@ -105,6 +104,9 @@ def width_of(text: str) -> int:
 
 
 def _width_of_character(character: str) -> int:
+    # Most tables are ASCII, and `aop status` is typed often.
+    import unicodedata
+
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
