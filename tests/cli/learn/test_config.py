@@ -80,6 +80,35 @@ def test_for_a_program_one_key_is_one_object(root: Path) -> None:
     }
 
 
+def test_an_item_of_a_list_is_explained_by_its_list(root: Path) -> None:
+    assert (
+        run_aop(root, "config", "worktree.setup[0].cmd").out
+        == """\
+worktree.setup
+  What makes a worktree ready, in this order.
+
+Value    [] (the default)
+Default  []
+Type     list of mappings
+
+Each item has:
+  cmd: A command that makes a worktree ready, word by word, run before its first gates.
+  inputs: Globs of tracked files; the command is run again when one of them has changed.
+  timeout_seconds: The command's own time limit.
+  network: `host`: the command alone may use the network, to fetch packages; `none`: it may not.
+
+Set it in agentic/orchestrator/policy.yaml, for example:
+  worktree:
+    setup:
+      - cmd:
+          - npm
+          - ci
+        inputs:
+          - package-lock.json
+"""
+    )
+
+
 def test_a_section_lists_its_keys(root: Path) -> None:
     ran = run_aop(root, "config", "merge_policy", "--json")
     keys = [key["key"] for key in ran.json["data"]["keys"]]

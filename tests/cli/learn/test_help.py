@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from aop.cli.main import VERBS
+from aop.cli.shell.exits import EXIT_WORDS
 from tests.world import run_aop
 
 
@@ -52,3 +53,10 @@ def test_a_man_page_shows_the_options_and_examples_of_its_command(tmp_path: Path
     assert [path.name for path in tmp_path.iterdir()] == ["aop-undo.1"]
     assert ".TP\n\\fB\\-\\-to TREE\\fR\n" in text
     assert ".SH EXAMPLES\n.nf\naop undo greeting\naop undo greeting \\-\\-to 2\n.fi\n" in text
+
+
+def test_the_documented_exit_codes_are_those_of_the_man_pages() -> None:
+    text = (Path(__file__).parents[3] / "docs/command-line.md").read_text()
+    assert [line for line in text.splitlines() if line.startswith("| ") and line[2].isdigit()] == [
+        f"| {int(code)} | {words} |" for code, words in EXIT_WORDS.items()
+    ]

@@ -28,8 +28,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     with open_app(arguments) as app:
         approved = ask_for_approval(app, terminal, arguments.feature, question=None if arguments.yes else question)
     if approved is None:
-        terminal.say("Not approved. Nothing changed.")
-        return Exit.NOT_PROVEN
+        return terminal.done({"approved": False}, "Not approved. Nothing changed.", code=Exit.NOT_PROVEN)
     return terminal.answer(approved, lambda granted: _show_token(granted, terminal))
 
 

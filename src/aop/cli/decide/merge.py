@@ -46,8 +46,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
             question = None if arguments.yes else f"Approve this tree of {arguments.feature} and merge it?"
             approved = ask_for_approval(app, terminal, arguments.feature, question=question, follow=follow)
             if approved is None:
-                terminal.say("Not merged. Nothing changed.")
-                return Exit.NOT_PROVEN
+                return terminal.done({"merged": False}, "Not merged. Nothing changed.", code=Exit.NOT_PROVEN)
             token = approved.data["token"]
         answer = call_tool(
             app, "feature.ready_to_merge", _payload(arguments, token, follow=follow), report=terminal.say

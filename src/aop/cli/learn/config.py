@@ -44,10 +44,12 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         data = {"keys": msgspec.to_builtins(keys)}
         footer = "*: set in the file. Explain a key with: aop config KEY"
         return terminal.result(data, "\n".join([*_table(keys), "", footer]))
+    # An error may name an item of a list, `worktree.setup[0].cmd`: the list explains its items.
+    name = arguments.key.partition("[")[0]
     for key in keys:
-        if key.key == arguments.key:
+        if key.key == name:
             return terminal.result({**msgspec.to_builtins(key), "example": key.example()}, _explanation(key))
-    return _list_section(arguments.key, keys, terminal)
+    return _list_section(name, keys, terminal)
 
 
 def _list_section(name: str, keys: Sequence[ConfigKey], terminal: Terminal) -> int:

@@ -52,7 +52,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "call": ("""aop call feature.init '{"feature_id": "greeting"}'""", "aop call report.dashboard"),
     "config": ("aop config", "aop config worktree.link", "aop config --environment"),
     "help": ("aop help merge", "aop help --man ~/.local/share/man/man1"),
-    "completion": ("aop completion bash", "aop completion fish > ~/.config/fish/completions/aop.fish"),
+    "completion": ("aop completion bash", "aop completion fish"),
     "logs": ("aop logs --follow", "aop logs --agent greeting"),
     "replay": ("aop replay", "aop replay greeting"),
     "evidence": ("aop evidence verify", "aop evidence bundle greeting"),
