@@ -49,6 +49,9 @@ if manner == "slow":
 if manner == "held" or (manner == "waits" and role == "builder"):
     while not os.path.exists(os.path.join(folder, "go")):
         time.sleep(0.01)
+if manner == "limited" and not os.path.exists(os.path.join(folder, "paid")):
+    with open(os.path.join(folder, "when")) as file:
+        sys.exit("Rate limit exceeded: try again in " + file.read())
 if manner == "bad" and not os.path.exists(os.path.join(folder, "good")):
     print("I would rather talk about the weather.")
 elif manner == "asks" and role == "planner" and not heard:

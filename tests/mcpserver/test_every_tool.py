@@ -182,6 +182,8 @@ PERSONS = {
     "run.pause",
     "run.resume",
     "run.took",
+    "run.wait",
+    "run.waited",
     "usage.begin",
     "usage.record",
 }

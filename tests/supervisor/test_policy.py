@@ -27,9 +27,12 @@ from aop.supervisor.policy.state import (
     Finish,
     PersonAnswered,
     Rest,
+    Resumed,
     Rung,
     RunGates,
     ToolAnswered,
+    TurnPostponed,
+    WaitUntil,
     WayCleared,
     WorkerAnswered,
     WorkerFailed,
@@ -76,8 +79,8 @@ def word(action: Action) -> str:
             return "ask a person"
         case Await() | AwaitMerged():
             return f"wait for {' '.join(action.features)}"
-        case Rest():
-            return "rest"
+        case Rest() | WaitUntil():
+            return "rest" if isinstance(action, Rest) else f"wait until {action.until}"
         case Finish():
             return f"end {action.status}"
 
@@ -261,6 +264,41 @@ def test_a_person_is_asked_about_a_fault_by_its_name_and_with_two_choices() -> N
     assert story(run, PersonAnswered(question="?", answer="retry")) == ["ask the builder"]
     _run, ended = step(run, PersonAnswered(question="?", answer="stop"))
     assert ended == Finish(status=Status.BLOCKED, error=crashed)
+
+
+AT = "2026-01-01T23:00:00.000Z"
+TOLD = {
+    "seconds": ({"retry_after_seconds": 90.0}, ["2026-01-01T23:01:30.000Z"] * 2),
+    "a moment": ({"retry_at": "2026-01-02T01:00:00.000Z"}, ["2026-01-02T01:00:00.000Z"] * 2),
+    "a moment that is over": ({"retry_at": "2026-01-01T22:00:00.000Z"}, ["2026-01-01T23:00:01.000Z"] * 2),
+    "too long": ({"retry_after_seconds": 1e9}, ["2026-01-02T23:00:00.000Z"] * 2),
+    "nothing": ({}, ["2026-01-01T23:01:00.000Z", "2026-01-01T23:02:00.000Z"]),
+}
+
+
+@pytest.mark.parametrize(("details", "moments"), TOLD.values(), ids=TOLD)
+def test_a_turn_at_its_quota_waits_until_the_time_that_the_provider_named_and_costs_no_turn(
+    details: dict[str, Any], moments: list[str]
+) -> None:
+    _run, ask = step(NEW, answered("feature.init", status="planning"))
+    assert isinstance(ask, AskWorker)
+    error = {"code": "model_quota_reached", "message": "Limited.", "details": details}
+    run, first = step(NEW, TurnPostponed(ask=ask, error=error, at=AT))
+    run, again = step(run, Resumed())
+    assert (again, run.turns, run.attempts) == (ask, 0, ())
+    run, second = step(run, TurnPostponed(ask=ask, error=error, at=AT))
+    assert [word(first), word(second)] == [f"wait until {moment}" for moment in moments]
+    assert step(run, said(PLAN))[0].quota_waits == 0
+
+
+def test_a_wait_names_its_end_and_its_day_if_that_is_another_one() -> None:
+    error = {"code": "model_quota_reached", "message": "Limited.", "details": {"retry_after_seconds": 7200.0}}
+    ask = AskWorker(role=Role.PLANNER, instructions="", results=())
+    _run, wait = step(NEW, TurnPostponed(ask=ask, error=error, at=AT))
+    assert wait == WaitUntil(
+        until="2026-01-02T01:00:00.000Z",
+        reason="Waits for the model's quota until 2026-01-02 01:00 UTC. Limited.",
+    )
 
 
 def test_an_answer_between_two_crashes_begins_the_count_again() -> None:

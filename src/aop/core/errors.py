@@ -903,6 +903,14 @@ class AgentOutputTooLarge(NoUsableAnswer):
     hint = "Answer with one short JSON object; print nothing else."
 
 
+class ModelQuotaReached(NoUsableAnswer):
+    """The provider of the model limits requests, or the quota is used up."""
+
+    code = "model_quota_reached"
+    move = Move.WAIT
+    hint = "The feature continues by itself at the time that the provider named; `aop resume FEATURE` tries at once."
+
+
 class ReplayDiverged(Refusal):
     """The recording does not match the answers of the tools."""
 

@@ -18,7 +18,7 @@ NOBODY: Json = {"nobody": True}
 class BoardEntry(Struct, frozen=True, kw_only=True):
     """The current activity of a feature, and the reason it waits."""
 
-    does: Literal["works", "asks", "waits", "rests", "ended"]
+    does: Literal["works", "asks", "waits", "rests", "sleeps", "ended"]
     run_id: RunId
     topic: str = ""
     """The topic on which the run waits: a question's id, or the name of a wait."""

@@ -46,7 +46,9 @@ AGAIN = "again"
 """The answer to a waiting feature that a person restarts."""
 
 
-TurnEvent: TypeAlias = state.WorkerAnswered | state.WorkerFailed | state.TurnWithheld | state.ToolAnswered
+TurnEvent: TypeAlias = (
+    state.WorkerAnswered | state.WorkerFailed | state.TurnWithheld | state.TurnPostponed | state.ToolAnswered
+)
 """The end of a turn; a tool's answer if the feature conflicts with the base branch, and the turn did not begin."""
 
 
@@ -93,7 +95,7 @@ class _LegEnd(Struct, frozen=True, kw_only=True):
     """The result of a leg: an action that waits without a place, or the end."""
 
     feature: FeatureRun
-    action: state.AskPerson | state.Await | state.AwaitMerged | state.Rest | state.Finish
+    action: state.LegEnding
 
 
 class FeatureRuns:
@@ -161,8 +163,8 @@ class FeatureRuns:
                     event = await self._await_clear_way(run, feature, left.action, number)
                 case state.AwaitMerged():
                     event = await self._begin_anew(run, feature, left.action, number)
-                case state.Rest():
-                    event = await self._rest(run, feature, number)
+                case state.Rest() | state.WaitUntil():
+                    event = await self._rest(run, feature, left.action, number)
                 case state.Finish():
                     return await self._finish(run, feature, left.action)
 
@@ -287,10 +289,26 @@ class FeatureRuns:
         result = msgspec.convert(began, ToolResult)
         return state.Began() if result.ok else state.ToolAnswered(result=result)
 
-    async def _rest(self, run: Run, feature: FeatureRun, number: int) -> Event:
+    async def _rest(self, run: Run, feature: FeatureRun, rest: state.Rest | state.WaitUntil, number: int) -> Event:
+        if isinstance(rest, state.WaitUntil):
+            return await self._wait_until(run, feature, rest, number)
         self._tell(feature.feature_id, "paused. Continue with: aop resume")
         self._board.put(feature.feature_id, BoardEntry(does="rests", run_id=run.run_id, topic=f"rest{number}"))
         await run.ask(f"rest{number}")
+        return state.Resumed()
+
+    async def _wait_until(self, run: Run, feature: FeatureRun, wait: state.WaitUntil, number: int) -> Event:
+        """Wait for the model's quota; the record has the time, and the supervisor looks at its clock."""
+        given = {"until": wait.until, "reason": wait.reason[:2000]}
+        call = state.CallTool(role=Role.SYSTEM, tool="run.wait", arguments=given)
+        put = await run.step(
+            f"quota{number}", lambda: self._work.call_tool(f"{run.run_id}.{number}", feature.feature_id, call)
+        )
+        result = msgspec.convert(put, ToolResult)
+        if not result.ok:
+            return state.ToolAnswered(result=result)
+        self._board.put(feature.feature_id, BoardEntry(does="sleeps", run_id=run.run_id, topic=f"quota{number}"))
+        await run.ask(f"quota{number}")
         return state.Resumed()
 
     async def _finish(self, run: Run, feature: FeatureRun, end: state.Finish) -> Json:
@@ -336,7 +354,7 @@ class FeatureRuns:
         given = msgspec.convert(payload, _LegStart)
         feature, action = step(given.feature, given.event)
         number = 0
-        while not isinstance(action, state.AskPerson | state.Await | state.AwaitMerged | state.Rest | state.Finish):
+        while not isinstance(action, state.LegEnding):
             event = await self._perform(run, feature, action, number)
             feature, action = step(feature, event)
             number += 1

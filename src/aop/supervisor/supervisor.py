@@ -17,7 +17,7 @@ from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import SUPERVISOR, Principal
 from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
 from aop.kernel.record.documents.questions import Question
-from aop.kernel.record.documents.runs import WorkRequest
+from aop.kernel.record.documents.runs import QuotaWait, WorkRequest
 from aop.kernel.record.port import Event as JournalEvent
 from aop.kernel.record.port import newest_seq
 from aop.kernel.record.requests import is_paused
@@ -217,10 +217,23 @@ class Supervisor:
     def _answer_for(self, feature_id: FeatureId, entry: BoardEntry) -> Json:
         if entry.does == "asks":
             return self._answer_to_question(entry)
+        if entry.does == "sleeps":
+            return self._end_of_wait(feature_id)
         if entry.does != "rests":
             return None
         with self._gateway.kernel.record.read() as view:
             return None if is_paused(view, feature_id) else "resumed"
+
+    def _end_of_wait(self, feature_id: FeatureId) -> Json:
+        """Return the answer to a feature that waits for a quota, when its time has come or a person ended the wait."""
+        kernel = self._gateway.kernel
+        with kernel.record.read() as view:
+            wait = view.get(QuotaWait, feature_id)
+        if wait is not None and not wait.is_over(kernel.clock.now()):
+            return None
+        if wait is not None:
+            self._gateway.call(SUPERVISOR, "run.waited", {"feature_id": feature_id})
+        return "resumed"
 
     def _answer_to_question(self, entry: BoardEntry) -> Json:
         question = self._question(entry.topic)
@@ -286,5 +299,6 @@ def outlook_of(board: Board) -> Outlook:
     for feature_id, entry in sorted(board.entries().items()):
         status = entry.outcome.get("status")
         ended = "ready" if status in ("ready_to_merge", "merged") and not entry.outcome["error"] else "failed"
-        found[ended if entry.does in ("ended", "works") else entry.does].append(feature_id)
+        does = "waits" if entry.does == "sleeps" else entry.does
+        found[ended if does in ("ended", "works") else does].append(feature_id)
     return Outlook(**{name: tuple(features) for name, features in found.items()})

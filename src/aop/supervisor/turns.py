@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
-from aop.core.errors import Json, Refusal, SecretDetected, UnknownFeature
+from aop.core.errors import Json, ModelQuotaReached, Refusal, SecretDetected, UnknownFeature
 from aop.core.ids import FeatureId
 from aop.core.redaction.redactor import mask_json
 from aop.core.roles import Role
@@ -31,7 +31,15 @@ from aop.kernel.record.spending import overrun
 from aop.supervisor.advice import Advice, Adviser, Ask
 from aop.supervisor.policy.attempts import telling_line
 from aop.supervisor.policy.conflicts import FOLLOW_BASE, has_conflict, is_known_to
-from aop.supervisor.policy.state import AskWorker, CallTool, ToolAnswered, TurnWithheld, WorkerAnswered, WorkerFailed
+from aop.supervisor.policy.state import (
+    AskWorker,
+    CallTool,
+    ToolAnswered,
+    TurnPostponed,
+    TurnWithheld,
+    WorkerAnswered,
+    WorkerFailed,
+)
 from aop.supervisor.workers import PatchProposal, ProviderChoice, ToolResult, Worker, WorkerInput, WorkerOutput
 
 GISTS: Mapping[str, Callable[[Any], str]] = {
@@ -42,6 +50,7 @@ GISTS: Mapping[str, Callable[[Any], str]] = {
     "gates.run": lambda run: f"{run['verdict']}, sandbox {run['sandbox_level']}; now {run['status']}",
     "feature.begin_anew": lambda begun: f"on {begun['base_commit'][:12]}; now {begun['status']}",
     FOLLOW_BASE: lambda followed: f"{followed['outcome']}, on {followed['base_commit'][:12]}; now {followed['status']}",
+    "run.wait": lambda waits: str(waits["reason"]),
     "feature.log_append": lambda noted: str(noted["note"]),
 }
 """The progress line for a tool's answer."""
@@ -232,6 +241,8 @@ class Work:
             self._tell(turn.feature_id, f"{turn.ask.role}: failed: {error['message']}")
             # A failed turn costs money too.
             self._record_usage(operation, begun, spender, refusal.facts.get("usage"), answered=False)
+            if isinstance(refusal, ModelQuotaReached):
+                return plain(TurnPostponed(ask=turn.ask, error=error, at=self._gateway.kernel.now()))
             return plain(WorkerFailed(error=error))
         self._record_usage(operation, begun, spender, msgspec.to_builtins(output.usage), answered=True)
         self._tell(turn.feature_id, f"{turn.ask.role}: answers with {_type_of(output)}")

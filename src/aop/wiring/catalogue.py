@@ -75,6 +75,8 @@ TOOL_MODULES: Mapping[str, str] = {
     "run.pause": "aop.kernel.tools.run.pause",
     "run.resume": "aop.kernel.tools.run.pause",
     "run.took": "aop.kernel.tools.run.add",
+    "run.wait": "aop.kernel.tools.run.quota_wait",
+    "run.waited": "aop.kernel.tools.run.quota_wait",
     "safe_patch": "aop.gated.tools.safe_patch",
     "search_code": "aop.gated.tools.read",
     "submit_note": "aop.kernel.tools.run.submit_proposal",

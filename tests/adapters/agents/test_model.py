@@ -16,7 +16,16 @@ from aop.adapters.machine.clock import SystemClock
 from aop.brains.budgets import CallLimits
 from aop.brains.model_brain import ModelBrain
 from aop.brains.prices import Price, Prices
-from aop.core.errors import FileNotFound, InvalidArguments, ModelUnavailable, NoUsableAnswer, PathOutOfBounds, Refusal
+from aop.core.errors import (
+    FileNotFound,
+    InvalidArguments,
+    ModelQuotaReached,
+    ModelRateLimited,
+    ModelUnavailable,
+    NoUsableAnswer,
+    PathOutOfBounds,
+    Refusal,
+)
 from aop.core.ids import FeatureId
 from aop.core.redaction.redactor import Redactor
 from aop.core.roles import Role
@@ -112,6 +121,12 @@ def test_a_model_without_a_result_is_no_usable_answer(world: World, steps: tuple
     with pytest.raises(NoUsableAnswer) as refused:
         turn(world, Role.BUILDER, *steps)
     assert refused.value.message == message
+
+
+def test_a_model_at_its_rate_limit_says_when_to_try_again(world: World) -> None:
+    with pytest.raises(ModelQuotaReached) as refused:
+        turn(world, Role.BUILDER, ModelRateLimited("Limited.", retry_after_seconds=7.0))
+    assert (refused.value.message, refused.value.facts["retry_after_seconds"]) == ("Limited.", 7.0)
 
 
 def test_a_turn_that_brings_nothing_says_what_it_cost(world: World) -> None:

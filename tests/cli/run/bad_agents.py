@@ -8,7 +8,7 @@ from pathlib import Path
 PYTHON = f"{sys.base_prefix}/bin/python3"
 """A Python outside of AOP's own environment, which no agent sees."""
 SCRIPT = r'''
-import json, os, re, signal, subprocess, sys, time, urllib.request
+import json, os, re, signal, subprocess, sys, time, urllib.error, urllib.request
 
 if sys.argv[1:] == ["--version"]:
     print("1.2.3 (A Test)")
@@ -58,6 +58,17 @@ def plan():
         "acceptance_criteria": ["It is there"], "gate_profile": "default"}
 
 
+def ask_model():
+    """Ask the model through the meter; a limited request ends the program, as it ends a real one."""
+    asked = {"model": "claude-sonnet-4-5", "max_tokens": 10, "messages": [{"role": "user", "content": "Hello"}]}
+    headers = {"content-type": "application/json", "x-api-key": os.environ["ANTHROPIC_API_KEY"]}
+    address = os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages"
+    try:
+        urllib.request.urlopen(urllib.request.Request(address, json.dumps(asked).encode(), headers)).read()
+    except urllib.error.HTTPError as error:
+        sys.exit(f"The request was refused: {error.code}")
+
+
 wanted = re.search(r"Call the tool `submit_note` with the note `([^`]+)`", prompt)
 if wanted:
     call("submit_note", note=wanted[1])
@@ -104,6 +115,8 @@ elif manner == "others":
         call("feature.state_get", feature_id="good_one"), call("submit_note", feature_id="good_one", note="x"),
         call("feature.state_get")]))
 elif role == "planner":
+    if manner == "metered":
+        ask_model()
     call("submit_plan", plan=plan())
 else:
     os.makedirs("src", exist_ok=True)

@@ -49,6 +49,7 @@ def _lines(inbox: Mapping[str, Any], overview: Overview, screen: Screen) -> list
     rows = [_question_row(question, overview.now) for question in inbox["questions"]]
     rows += [_conflict_row(conflict, overview.now) for conflict in inbox["conflicts"]]
     rows += [_approval_row(approval, overview.now) for approval in inbox["approvals"]]
+    rows += [_quota_row(wait) for wait in inbox["quotas"]]
     if not rows:
         return []
     is_open = [question["answer"] is None and not question["closed_because"] for question in inbox["questions"]]
@@ -101,6 +102,14 @@ def _approval_row(approval: Mapping[str, Any], now: datetime) -> list[Cell]:
         Cell("approval"),
         Cell(age(approval["since"], now), "dim"),
         Cell("Ready to merge", "green", tuple(map(command_cell, approval["how"].split(THEN)))),
+    ]
+
+
+def _quota_row(wait: Mapping[str, Any]) -> list[Cell]:
+    command = command_cell(f"aop resume {wait['feature_id']}")
+    return [
+        *(Cell("-"), Cell(wait["feature_id"]), Cell("quota"), Cell("-")),
+        Cell(_line(wait["reason"]), "yellow", (command,)),
     ]
 
 

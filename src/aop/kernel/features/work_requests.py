@@ -5,7 +5,7 @@ from __future__ import annotations
 from aop.core.ids import FeatureId
 from aop.kernel.gateway.calls import Call
 from aop.kernel.record.documents.base import next_version
-from aop.kernel.record.documents.runs import Pause, WorkRequest
+from aop.kernel.record.documents.runs import Pause, QuotaWait, WorkRequest
 from aop.kernel.record.port import Transaction
 
 
@@ -32,4 +32,13 @@ def store_pause(tx: Transaction, call: Call, name: FeatureId | None) -> bool:
         return False
     tx.put(Pause(version=1, feature_id=name, paused_by=call.principal.actor, paused_at=call.kernel.now()), key)
     tx.append(call.event("run_paused", name))
+    return True
+
+
+def end_quota_wait(tx: Transaction, call: Call, name: FeatureId) -> bool:
+    """End a feature's wait for its model's quota; tell whether it waited."""
+    if tx.get(QuotaWait, name) is None:
+        return False
+    tx.remove(QuotaWait, name)
+    tx.append(call.event("quota_wait_ended", name))
     return True

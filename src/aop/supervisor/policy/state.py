@@ -69,6 +69,8 @@ class FeatureRun(Part, frozen=True, kw_only=True):
     """The conflict with the base branch that the builder resolves; None once its gates pass."""
     conflict_asked: bool = False
     """Whether the open question is about that conflict."""
+    quota_waits: int = 0
+    """How often the turn has waited for the model's quota."""
     offered: bool = False
     """Whether a yes to the open question creates a prerequisite, which this feature then waits for."""
 
@@ -102,6 +104,15 @@ class TurnWithheld(EventBase, frozen=True, kw_only=True, tag="turn_withheld"):
 
     ask: AskWorker
     over: Overrun
+
+
+class TurnPostponed(EventBase, frozen=True, kw_only=True, tag="turn_postponed"):
+    """A turn ended at the quota of its model."""
+
+    ask: AskWorker
+    error: Mapping[str, Any]
+    at: str
+    """The time, in UTC."""
 
 
 class PersonAnswered(EventBase, frozen=True, kw_only=True, tag="person_answered"):
@@ -140,6 +151,7 @@ Event: TypeAlias = (
     | WorkerAnswered
     | WorkerFailed
     | TurnWithheld
+    | TurnPostponed
     | PersonAnswered
     | NobodyAnswered
     | WayCleared
@@ -210,6 +222,13 @@ class Rest(ActionBase, frozen=True, kw_only=True, tag="rest"):
     """Ends in `Resumed`; the feature gives its place to another one."""
 
 
+class WaitUntil(ActionBase, frozen=True, kw_only=True, tag="wait_until"):
+    """Ends in `Resumed` at a moment; the feature gives its place to another one."""
+
+    until: str
+    reason: str
+
+
 class Finish(ActionBase, frozen=True, kw_only=True, tag="finish"):
     """The run of this feature is over."""
 
@@ -217,4 +236,6 @@ class Finish(ActionBase, frozen=True, kw_only=True, tag="finish"):
     error: Mapping[str, Any] | None = None
 
 
-Action: TypeAlias = CallTool | RunGates | AskWorker | AskPerson | Await | AwaitMerged | Rest | Finish
+Action: TypeAlias = CallTool | RunGates | AskWorker | AskPerson | Await | AwaitMerged | Rest | WaitUntil | Finish
+LegEnding: TypeAlias = AskPerson | Await | AwaitMerged | Rest | WaitUntil | Finish
+"""An action that waits without a place, or the end."""

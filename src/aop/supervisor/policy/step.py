@@ -45,6 +45,7 @@ from aop.supervisor.policy.conflicts import (
     with_conflict,
 )
 from aop.supervisor.policy.faults import fault_question, is_retried
+from aop.supervisor.policy.quotas import postpone
 from aop.supervisor.policy.state import Action, Event, FeatureRun, NobodyAnswered, PersonAnswered, Rung, TurnWithheld
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, ToolResult, WorkerOutput, WorkerRequest
 
@@ -89,14 +90,14 @@ def step(run: FeatureRun, event: Event) -> Decision:
         case state.ToolAnswered():
             return _on_tool_answer(_with_reported_status(run, event.result), event)
         case state.WorkerAnswered():
-            return _on_worker_answer(replace(run, turns=run.turns + 1, pending=None), event.output)
+            return _on_worker_answer(replace(run, turns=run.turns + 1, pending=None, quota_waits=0), event.output)
         case state.WorkerFailed():
             return _on_worker_failure(replace(run, turns=run.turns + 1), event)
         case TurnWithheld() | PersonAnswered() | NobodyAnswered():
             return _on_person_or_cap(run, event)
         case state.WayCleared():
             return _on_way_cleared(run, event)
-        case state.HeldBack() | state.Resumed():
+        case state.HeldBack() | state.Resumed() | state.TurnPostponed():
             return _on_pause(run, event)
         case _:
             assert_never(event)
@@ -152,8 +153,8 @@ def _on_person_or_cap(run: FeatureRun, event: TurnWithheld | PersonAnswered | No
     if isinstance(event, NobodyAnswered):
         unanswered = NobodyAnsweredInTime(f"No answer in time: {event.question}", feature_id=run.feature_id)
         return run, state.Finish(status=Status.BLOCKED, error=unanswered.as_error())
-    if run.fault is not None:
-        return _on_fault_answer(replace(run, fault=None), run.fault, event.answer)
+    if run.fault is not None and event.answer == STOP:
+        return run, state.Finish(status=Status.BLOCKED, error=run.fault)
     ruling = on_conflict_answer(run, event.answer)
     return ruling if ruling is not None else _on_answer(replace(run, conflict_asked=False), event)
 
@@ -162,7 +163,7 @@ def _on_answer(run: FeatureRun, event: PersonAnswered) -> Decision:
     if run.offered and event.answer == YES:
         return replace(run, offered=False), state.CallTool(role=Role.ORCHESTRATOR, tool="feature.state_get")
     if run.held_back is None:
-        run = replace(run, offered=False)
+        run = replace(run, offered=False, fault=None)
         said = ToolResult(tool="person", ok=True, data={"question": event.question, "answer": event.answer})
         return _ask_worker(replace(run, turns=0, attempts=(), rung=Rung.NONE, results=(*run.results, said)))
     if event.answer == RAISE:
@@ -195,8 +196,10 @@ def _on_way_cleared(run: FeatureRun, event: state.WayCleared) -> Decision:
     return _next_phase(_with_fresh_phase(replace(run, status=event.status))) if is_let_in else _resubmit(run)
 
 
-def _on_pause(run: FeatureRun, event: state.HeldBack | state.Resumed) -> Decision:
-    """Keep the action that a pause held back, and perform it when the pause ends."""
+def _on_pause(run: FeatureRun, event: state.HeldBack | state.Resumed | state.TurnPostponed) -> Decision:
+    """Keep the action that a pause or a quota held back, and perform it when that ends."""
+    if isinstance(event, state.TurnPostponed):
+        return postpone(run, event)
     if isinstance(event, state.HeldBack):
         return replace(run, held_back=event.action), state.Rest()
     return (replace(run, held_back=None), run.held_back) if run.held_back else _next_phase(run)
@@ -234,13 +237,6 @@ def _on_worker_failure(run: FeatureRun, event: state.WorkerFailed) -> Decision:
     if is_retried(run, event.error) and run.turns < run.turns_allowed:
         return _ask_worker(replace(run, rung=Rung.NUDGE))
     return replace(run, fault=event.error), fault_question(run, event.error, msgspec.to_builtins(run.attempts))
-
-
-def _on_fault_answer(run: FeatureRun, fault: Mapping[str, Any], answer: str) -> Decision:
-    """Give a failed worker another turn, or end the feature with its fault."""
-    if answer == STOP:
-        return run, state.Finish(status=Status.BLOCKED, error=fault)
-    return _ask_worker(replace(run, turns=0, attempts=(), rung=Rung.NONE))
 
 
 def _submit_proposal(run: FeatureRun, proposal: PlanSubmission | PatchProposal) -> Decision:

@@ -7,6 +7,9 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
+from aop.adapters.models.metering.quotas import Quota, quota_in_text
 from aop.adapters.models.metering.tallies import MeterReport, Outcome
 from aop.core.errors import (
     AgentCrashed,
@@ -15,8 +18,11 @@ from aop.core.errors import (
     AgentNotStarted,
     AgentOutputTooLarge,
     AgentTimedOut,
+    Json,
     ModelKeyMissing,
     ModelKeyRejected,
+    ModelQuotaReached,
+    ModelRateLimited,
     NoUsableAnswer,
 )
 from aop.kernel.ports.processes import CommandResult, Ending
@@ -57,6 +63,9 @@ def protocol_fault(message: str, facts: dict[str, Any]) -> NoUsableAnswer | None
 def model_fault(error: Mapping[str, Any]) -> NoUsableAnswer:
     """Return the fault of a turn whose model failed with an error."""
     code, message = str(error["code"]), str(error["message"])
+    if code == ModelRateLimited.code:
+        after = error.get("details", {}).get("retry_after_seconds")
+        return quota_fault(message, Quota(retry_after_seconds=after), model_error=code)
     if code in (ModelKeyMissing.code, ModelKeyRejected.code):
         return AgentNotLoggedIn(message, model_error=code)
     return NoUsableAnswer(message, model_error=code)
@@ -71,7 +80,16 @@ def clearest_fault(fault: NoUsableAnswer, metered: MeterReport) -> NoUsableAnswe
         said = f"The provider rejects the key of the agent (HTTP status {last.status})."
         facts: Mapping[str, Any] = fault.facts
         return AgentNotLoggedIn(said, **facts)
+    if last.quota is not None:
+        said = f"The provider limits the requests of the agent (HTTP status {last.status})."
+        return quota_fault(said, last.quota)
     return fault
+
+
+def quota_fault(message: str, quota: Quota, **facts: Json) -> ModelQuotaReached:
+    """Return the fault of a turn that ended at the quota of its model."""
+    told: Mapping[str, Any] = {**msgspec.to_builtins(quota), **facts}
+    return ModelQuotaReached(message, **told)
 
 
 def quoted(lines: Sequence[str]) -> str:
@@ -101,6 +119,9 @@ def _exit_fault(ended: CommandResult, lines: Sequence[str], facts: dict[str, Any
 
 def _told_fault(text: str, facts: dict[str, Any]) -> NoUsableAnswer | None:
     """Return the fault that the words of a failed agent tell of; they decide nothing but how it is called."""
+    quota = quota_in_text(text)
+    if quota is not None:
+        return quota_fault(f"The provider limits the requests of the agent. It says: {text}", quota)
     if _LOG_IN.search(text):
         return AgentNotLoggedIn(f"The agent has no log-in or no valid key. It says: {text}", **facts)
     return None

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from aop.adapters.models.metering.answers import AnswerReader
 from aop.adapters.models.metering.dialects import Dialect
+from aop.adapters.models.metering.quotas import Quota, quota_in_headers
 from aop.adapters.models.metering.requests import (
     LARGEST_BODY,
     AdmittedRequest,
@@ -172,6 +173,7 @@ class Forwarder:
         key = self._session.upstream.key.encode()
         if key:
             body = body.replace(key, self._session.placeholder.encode())
+        answer.quota = quota_in_headers(response.status_code, response.headers)
         await answer.begin(response.status_code, _passed_headers(response))
         await answer.end(Outcome.PROVIDER_REFUSED, bytes(body))
 
@@ -210,6 +212,7 @@ class _PassedAnswer:
         self._is_counted = False
         self.sent: AdmittedRequest | None = None
         self.reader: AnswerReader | None = None
+        self.quota: Quota | None = None
 
     @property
     def is_free(self) -> bool:
@@ -256,6 +259,7 @@ class _PassedAnswer:
                 first_byte_seconds=self._first_byte,
                 seconds=self._session.clock() - self._began,
                 removed=self.sent.removed if self.sent else (),
+                quota=self.quota,
             )
         )
 

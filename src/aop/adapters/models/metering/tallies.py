@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from aop.adapters.models.metering.quotas import Quota
 from aop.brains.conversation import NO_TOKENS, TokenCounts
 from aop.brains.prices import Prices
 from aop.kernel.record.documents.usage import Usage
@@ -54,6 +55,8 @@ class CountedExchange(Struct, frozen=True, kw_only=True):
     seconds: float
     removed: tuple[str, ...] = ()
     """The provider's own tools that were removed from the request."""
+    quota: Quota | None = None
+    """The limit that a refusal of the provider tells of."""
 
 
 class MeterReport(Struct, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """Run documents: how a supervisor run began, and requests to it."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
@@ -34,6 +35,20 @@ class Pause(Document, frozen=True, kw_only=True):
     """None: everything is paused."""
     paused_by: NonEmpty
     paused_at: NonEmpty
+
+
+class QuotaWait(Document, frozen=True, kw_only=True):
+    """A feature that waits for its model's quota, across restarts, until a moment of the wall clock."""
+
+    kind: ClassVar[str] = "quota_wait"
+
+    feature_id: FeatureId
+    until: NonEmpty
+    reason: NonEmpty
+
+    def is_over(self, now: datetime) -> bool:
+        """Tell whether the moment has come."""
+        return datetime.fromisoformat(self.until) <= now
 
 
 Name = Annotated[str, Meta(pattern=FEATURE_ID_PATTERN)]

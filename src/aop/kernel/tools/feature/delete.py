@@ -25,6 +25,7 @@ from aop.kernel.record.documents.obligations import ObligationLedger
 from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.kernel.record.documents.qa import QaIndex
 from aop.kernel.record.documents.questions import Question, close_question
+from aop.kernel.record.documents.runs import QuotaWait
 from aop.kernel.record.port import Snapshot, Transaction
 from aop.kernel.record.projections import folder_of, is_written_by_aop
 from aop.kernel.record.proposals import forget_proposals
@@ -142,7 +143,8 @@ def _remove(tx: Transaction, call: Call, planned: Deletion) -> None:
     for approval in [approval for approval in tx.all(Approval) if approval.feature_id == name]:
         tx.remove(Approval, approval.approval_id)
     forget_proposals(tx, name)
-    for shape in (FeatureState, AcceptedPlan, AcceptedPrerequisite, ChangeRequests, ObligationLedger, Permits, QaIndex):
+    per_feature = (FeatureState, AcceptedPlan, AcceptedPrerequisite, ChangeRequests, ObligationLedger, Permits)
+    for shape in (*per_feature, QaIndex, QuotaWait):
         tx.remove(shape, name)
     release_ports(tx, name)
     for question in [question for question in tx.all(Question) if question.feature_id == name and question.is_open]:

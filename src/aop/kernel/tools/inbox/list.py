@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from aop.core.structs import copy_fields
 from aop.kernel.features.questions import QuestionFacts, question_facts
 from aop.kernel.gateway.calls import Arguments, Call, Kernel, Outcome, Tool
 from aop.kernel.gateway.role_sets import READERS
@@ -13,6 +14,7 @@ from aop.kernel.merges.base_moves import conflict_before_merge, conflict_paths
 from aop.kernel.merges.merge import unapproved_features
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.questions import Question, question_at
+from aop.kernel.record.documents.runs import QuotaWait
 
 
 class ListQuestionsArguments(Arguments, frozen=True, kw_only=True):
@@ -43,12 +45,24 @@ class WaitingConflict(Struct, frozen=True, kw_only=True):
     """The commands that show the conflict, and hand it to a builder."""
 
 
+class WaitingForQuota(Struct, frozen=True, kw_only=True):
+    """A feature that waits for its model's quota."""
+
+    feature_id: str
+    until: str
+    """When it continues, in UTC."""
+    reason: str
+    """The reason, for a person to read."""
+
+
 class Inbox(Struct, frozen=True, kw_only=True):
     questions: tuple[QuestionFacts, ...]
     approvals: tuple[WaitingApproval, ...]
     """The features that wait for an approval."""
     conflicts: tuple[WaitingConflict, ...]
     """The ready features that conflict with the base branch, and cannot be approved."""
+    quotas: tuple[WaitingForQuota, ...] = ()
+    """The features that wait for their model's quota, and continue by themselves."""
 
 
 def list_questions(call: Call, arguments: ListQuestionsArguments) -> Outcome:
@@ -69,8 +83,13 @@ def list_questions(call: Call, arguments: ListQuestionsArguments) -> Outcome:
             for state in ready
             if state.feature_id not in unfit
         )
+        quotas = tuple(
+            copy_fields(WaitingForQuota, each)
+            for each in view.all(QuotaWait)
+            if call.principal.reaches(each.feature_id)
+        )
     wanted = [question_facts(each) for each in sorted(found, key=_number) if arguments.answered or each.is_open]
-    return Inbox(questions=tuple(wanted), approvals=approvals, conflicts=conflicts)
+    return Inbox(questions=tuple(wanted), approvals=approvals, conflicts=conflicts, quotas=quotas)
 
 
 def _conflicts(kernel: Kernel, ready: Sequence[FeatureState]) -> Iterator[WaitingConflict]:

@@ -14,7 +14,7 @@ from aop.kernel.record.documents.base import Document
 from aop.kernel.record.documents.features import TERMINAL, Collisions, FeatureState, HeldLocks, SetAside, Status
 from aop.kernel.record.documents.gate_runs import Verdict
 from aop.kernel.record.documents.questions import Question, question_at
-from aop.kernel.record.documents.runs import NewestRun, Pause, RunMetadata
+from aop.kernel.record.documents.runs import NewestRun, Pause, QuotaWait, RunMetadata
 from aop.kernel.record.documents.usage import FeatureUsage, OpenTurn, Spending
 from aop.kernel.record.port import Snapshot
 from aop.kernel.record.spending import spent_in, spent_on, total_of
@@ -93,13 +93,14 @@ def dashboard(call: Call, _arguments: Arguments) -> Outcome:
         rests = {rest.feature_id for rest in view.all(Pause)}
         turns = {turn.feature_id: TurnInProgress.of(turn) for turn in view.all(OpenTurn)}
         conflicts = _conflicts(call.kernel, view, states)
+        quotas = {wait.feature_id: wait.reason for wait in view.all(QuotaWait)}
     counts = dict.fromkeys((status.value for status in Status), 0)
     for state in states:
         counts[state.status] += 1
     going = [
         usages[state.feature_id] for state in states if state.feature_id in usages and state.status not in TERMINAL
     ]
-    facts = _RowFacts(usages, questions, rests, turns, conflicts, now=call.kernel.clock.now())
+    facts = _RowFacts(usages, questions, rests, turns, conflicts, quotas=quotas, now=call.kernel.clock.now())
     rows = tuple(map(facts.row, states))
     return Dashboard(
         features=rows,
@@ -122,12 +123,14 @@ class _RowFacts:
         turns: Mapping[FeatureId, TurnInProgress],
         conflicts: Mapping[FeatureId, tuple[str, ...]],
         *,
+        quotas: Mapping[FeatureId, str],
         now: datetime,
     ) -> None:
         self._usages = usages
         self._rests = rests
         self._turns = turns
         self._conflicts = conflicts
+        self._quotas = quotas
         self._asks: dict[FeatureId, list[Question]] = {}
         self._out_of_time: dict[FeatureId, list[Question]] = {}
         for each in questions:
@@ -171,6 +174,7 @@ class _RowFacts:
             out_of_time=tuple(self._out_of_time.get(name, ())),
             conflicts=self._conflicts.get(name, ()),
             pause="" if state.status in TERMINAL else pause,
+            quota=self._quotas.get(name, ""),
         )
 
 

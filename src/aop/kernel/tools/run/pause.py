@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from aop.core.ids import FEATURE_ID_PATTERN, FeatureId
 from aop.core.structs import copy_fields
-from aop.kernel.features.work_requests import store_pause
+from aop.kernel.features.work_requests import end_quota_wait, store_pause
 from aop.kernel.gateway.calls import Arguments, Call, ChangeArguments, Outcome, Tool, committed, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS
 from aop.kernel.record.documents.runs import Pause
@@ -43,20 +43,23 @@ def pause(call: Call, arguments: PauseArguments, tx: Transaction) -> Outcome:
 
 class ResumeResult(Struct, frozen=True, kw_only=True):
     resumed: tuple[str, ...]
-    """The pauses that ended: features, or `*` for all; empty if there was none."""
+    """The pauses and the wait for a quota that ended: features, or `*` for all; empty if there was none."""
     still_paused: tuple[str, ...]
     """The pauses that remain: features, or `*` for all."""
 
 
 @committed
 def resume(call: Call, arguments: PauseArguments, tx: Transaction) -> Outcome:
-    """End the pause of one feature, or every pause."""
+    """End the pause of one feature and its wait for a quota, or every pause."""
     _check_feature(tx, arguments)
     keys = [rest.feature_id or Pause.all for rest in tx.all(Pause)]
     ended = [key for key in keys if arguments.feature_id in (None, key)]
     for key in ended:
         tx.remove(Pause, key)
         tx.append(call.event("run_resumed", None if key == Pause.all else FeatureId(key)))
+    name = arguments.feature_id
+    if name is not None and end_quota_wait(tx, call, FeatureId(name)) and name not in ended:
+        ended.append(name)
     return ResumeResult(resumed=tuple(ended), still_paused=tuple(key for key in keys if key not in ended))
 
 
@@ -80,7 +83,7 @@ TOOLS = (
     ),
     Tool(
         name="run.resume",
-        summary="End the pause of one feature, or every pause.",
+        summary="End the pause of one feature and its wait for a quota, or every pause.",
         arguments=PauseArguments,
         output=ResumeResult,
         roles=COORDINATORS,

@@ -1,0 +1,34 @@
+"""Quotas of models: until when a turn that a provider refused waits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec.structs import replace
+
+from aop.core.clock import later, timestamp
+from aop.supervisor.policy.state import FeatureRun, TurnPostponed, WaitUntil
+
+SHORTEST_WAIT, FIRST_GUESS, LONGEST_GUESS, LONGEST_WAIT = 1.0, 60.0, 3600.0, 24 * 3600.0
+"""In seconds. Without a time of the provider the wait doubles, up to the longest guess."""
+
+
+def postpone(run: FeatureRun, event: TurnPostponed) -> tuple[FeatureRun, WaitUntil]:
+    """Keep a turn until the quota of its model is there again."""
+    at = datetime.fromisoformat(event.at)
+    until = later(at, _seconds(at, event.error.get("details", {}), run.quota_waits))
+    day = f"{until:%Y-%m-%d} " if until.date() != at.date() else ""
+    reason = f"Waits for the model's quota until {day}{until:%H:%M} UTC. {event.error['message']}"
+    waiting = replace(run, held_back=event.ask, quota_waits=run.quota_waits + 1)
+    return waiting, WaitUntil(until=timestamp(until), reason=reason)
+
+
+def _seconds(at: datetime, told: Mapping[str, Any], waits: int) -> float:
+    after = told.get("retry_after_seconds")
+    if told.get("retry_at"):
+        after = (datetime.fromisoformat(told["retry_at"]) - at) / timedelta(seconds=1)
+    if after is None:
+        after = min(FIRST_GUESS * 2.0 ** min(waits, 10), LONGEST_GUESS)
+    return min(max(float(after), SHORTEST_WAIT), LONGEST_WAIT)
