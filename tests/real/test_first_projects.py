@@ -72,7 +72,8 @@ def prepared(name: str) -> Path:
 def prepare_python(name: str, root: Path) -> None:
     fetched = PROJECTS / "archives"
     pinned = f"{name}=={PYTHON[name]}"
-    pip = (sys.executable, "-m", "pip")
+    # The environment of the tests has no pip where the Python that made it has one.
+    pip = (f"{sys.base_prefix}/bin/python3", "-m", "pip")
     run(*pip, "download", "-q", "--no-binary", ":all:", "--no-deps", "-d", str(fetched), pinned, cwd=PROJECTS)
     (archive,) = fetched.glob(f"{name.replace('-', '?')}-*.tar.gz")
     unpacked(archive, root)
