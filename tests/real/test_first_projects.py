@@ -19,15 +19,14 @@ pytestmark = pytest.mark.real
 
 PROJECTS = REAL / "projects"
 PYTHON = {
-    "iniconfig": "2.1.0",
+    "iniconfig": "2.3.1",
     "itsdangerous": "2.2.0",
-    "python-slugify": "8.0.4",
-    "tomli": "2.2.1",
-    "more-itertools": "10.7.0",
-    "markupsafe": "3.0.2",
+    "python-slugify": "9.1.3",
+    "humanize": "4.16.0",
+    "markupsafe": "3.0.4",
 }
 """Projects whose source distribution holds their tests. Their developers work in a `.venv`."""
-NEEDS = {"itsdangerous": ("freezegun",)}
+NEEDS = {"itsdangerous": ("freezegun",), "humanize": ("freezegun",)}
 NODE = {"concat-map": "0.0.2", "function-bind": "1.1.2", "minimist": "1.2.8"}
 """Packages that hold their tests. Their developers run `npm install`."""
 

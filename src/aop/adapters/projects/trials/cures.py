@@ -5,7 +5,8 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -27,12 +28,11 @@ from aop.kernel.config.worktrees import SetupCommand
 from aop.kernel.gates.causes import Cause, failed_pytest_ids
 
 MOST_DESELECTED = 10
+MOST_OF_A_FILE = 4
 LEAST_LEFT = 4
 """A test is left out only if at least so many pass for each."""
 _PASSED = re.compile(r"\b(?P<passed>\d+) passed\b")
-_NOT_INSTALLED = frozenset(
-    {Cause.PROGRAM_MISSING, Cause.MODULE_MISSING, Cause.METADATA_MISSING, Cause.SETUP_FAILED, Cause.FAILED}
-)
+_NOT_INSTALLED = frozenset({Cause.PROGRAM_MISSING, Cause.MODULE_MISSING, Cause.METADATA_MISSING, Cause.SETUP_FAILED})
 
 
 class RedStep(Struct, frozen=True, kw_only=True):
@@ -60,10 +60,11 @@ def cures_of(draft: Draft, red: RedStep, environments: Environments) -> Iterator
         return
     if draft.profile.parsers.coverage and red.mode is not Mode.FAST:
         yield _cured(draft, _without_coverage(draft), "require no coverage")
-    not_installed = red.cause in _NOT_INSTALLED or red.step.name == INSTALL
+    is_unclear = red.cause is Cause.FAILED and not draft.links
+    not_installed = red.cause in _NOT_INSTALLED or red.step.name == INSTALL or is_unclear
     if not_installed and environments.generated and not draft.copies:
         copying = msgspec.structs.replace(draft, copies=environments.generated)
-        text = f"copy {count(len(environments.generated), 'file')} that a build made into each worktree (worktree.copy)"
+        text = "copy the files that a build made among the sources into each worktree (worktree.copy)"
         yield _cured(draft, copying, text)
     if not_installed:
         yield from _installing(draft, environments)
@@ -135,13 +136,21 @@ def _deselecting(draft: Draft, red: RedStep) -> Iterator[Cure]:
     """Yield the draft without the few tests that fail on the base commit."""
     failed = failed_pytest_ids(red.log) if "pytest" in red.step.cmd else ()
     passed = max((int(found["passed"]) for found in _PASSED.finditer(red.log)), default=0)
-    if not 0 < len(failed) <= MOST_DESELECTED or passed < LEAST_LEFT * len(failed):
+    words = _words_without(failed)
+    if not 0 < len(words) <= MOST_DESELECTED or passed < LEAST_LEFT * len(failed):
         return
-    words = tuple(f"--deselect={test}" if "::" in test else f"--ignore={test}" for test in failed)
     changed = _with_tests(draft, lambda step: msgspec.structs.replace(step, cmd=(*step.cmd, *words)))
     text = f"leave out {count(len(failed), 'test')} that {'fails' if len(failed) == 1 else 'fail'} on the base commit"
     old = draft.found.guess.reasons.get(TESTS, "")
     yield _cured(draft, _with_reason(changed, f"{old}; --deselect and --ignore: these fail on the base commit"), text)
+
+
+def _words_without(tests: Sequence[str]) -> tuple[str, ...]:
+    """Return the options of pytest that leave out tests; a file with many of them is left out as a whole."""
+    files = Counter(test.partition("::")[0] for test in tests)
+    whole = {path for path, failed in files.items() if failed > MOST_OF_A_FILE or path in tests}
+    single = (f"--deselect={test}" for test in tests if test.partition("::")[0] not in whole)
+    return (*(f"--ignore={path}" for path in sorted(whole)), *single)
 
 
 def _with_tests(draft: Draft, change: Callable[[Step], Step]) -> Draft:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -20,7 +20,8 @@ PYTHON = "Python"
 PACKAGES = "node_modules"
 VIRTUAL = (".venv", "venv", "env")
 GENERATED = (".py", ".so", ".mo", ".js", ".json")
-MOST_GENERATED = 40
+MOST_GENERATED = 200
+MOST_ALIKE = 3
 WORDS_BEFORE_PYTHON = 3
 """The longest prefix is `uv run python3`."""
 
@@ -68,7 +69,17 @@ def _generated(repository: Repository) -> tuple[str, ...]:
     words = ("--others", "--ignored", "--exclude-standard", "--directory", "-z")
     listed = split_names(repository.git.run("ls-files", *words).out)
     found = [path for path in listed if path.endswith(GENERATED) and "/" in path and not path.startswith(".")]
-    return tuple(sorted(found)) if len(found) <= MOST_GENERATED else ()
+    return tuple(as_patterns(found)) if len(found) <= MOST_GENERATED else ()
+
+
+def as_patterns(paths: Sequence[str]) -> Iterator[str]:
+    """Yield paths; one pattern stands for many with the same suffix."""
+    for suffix in GENERATED:
+        alike = sorted(path for path in paths if path.endswith(suffix))
+        if len(alike) > MOST_ALIKE:
+            yield f"{posixpath.commonpath([posixpath.dirname(path) for path in alike])}/**/*{suffix}"
+        else:
+            yield from alike
 
 
 def _ignored(repository: Repository, places: tuple[str, ...]) -> frozenset[str]:
