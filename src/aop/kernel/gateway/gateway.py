@@ -180,7 +180,7 @@ class Gateway:
         principal, tool = request.principal, self.tools.get(request.tool)
         if tool is None:
             shown = ascii(request.tool[:80])[1:-1]
-            meant = did_you_mean(request.tool, (each.name for each in self.tools_for(principal)))
+            meant = did_you_mean(request.tool, self.tools)
             raise errors.UnknownTool(f"There is no tool `{shown}`.{meant}", tool=shown)
         if not may_use(tool, principal, kernel.config().policy):
             raise errors.ForbiddenToolForRole(

@@ -88,6 +88,7 @@ def test_the_dashboard_shows_status_gates_locks_and_what_blocks(world: World) ->
         "spent": NO_TURNS,
         "runs": {},
         "newest_run": None,
+        "checkout": "",
     }
 
 
@@ -98,6 +99,7 @@ def test_a_repository_without_features_has_an_empty_dashboard(world: World) -> N
         "spent": NO_TURNS,
         "runs": {},
         "newest_run": None,
+        "checkout": "",
     }
 
 

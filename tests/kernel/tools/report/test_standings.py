@@ -9,7 +9,7 @@ import pytest
 from aop.core.ids import FeatureId
 from aop.kernel.record.documents.features import Status
 from aop.kernel.record.documents.questions import Question
-from aop.kernel.tools.report.standings import Situation, Standing, standing_of
+from aop.kernel.tools.report.standings import Situation, Standing, features_in_reason, standing_of
 
 
 def question(number: int, **facts: Any) -> Question:
@@ -63,6 +63,12 @@ def question(number: int, **facts: Any) -> Question:
             id="said",
         ),
         pytest.param({"status": Status.BLOCKED, "reason": "No use."}, "No use.", "aop retry one", id="blocked"),
+        pytest.param(
+            {"status": Status.FAILED, "reason": "No use.", "blocked_by": ("two",)},
+            "No use.",
+            "aop retry one",
+            id="over",
+        ),
         pytest.param({"status": Status.FAILED, "reason": "No use."}, "No use.", "aop retry one", id="failed"),
         pytest.param(
             {"status": Status.BUILDING, "reason": "The quota ends at noon."}, "The quota ends at noon.", "", id="a note"
@@ -72,3 +78,8 @@ def question(number: int, **facts: Any) -> Question:
 def test_the_first_reason_that_a_person_can_remove_is_named(facts: Any, waits: str, command: str) -> None:
     situation = Situation(**{"feature_id": "one", "status": Status.PLANNING, **facts})
     assert standing_of(situation) == Standing(waits=waits, command=command)
+
+
+def test_a_reason_that_names_other_features_says_what_is_waited_for() -> None:
+    reason = "The plan of `one` collides with the accepted plan of `two`. Both create `src/same.txt`."
+    assert features_in_reason(reason, {"two", "three", "collides"}) == ("two",)

@@ -18,7 +18,7 @@ from aop.kernel.record.documents.runs import NewestRun, Pause, QuotaWait, RunMet
 from aop.kernel.record.documents.usage import FeatureUsage, OpenTurn, Spending
 from aop.kernel.record.port import Snapshot
 from aop.kernel.record.spending import spent_in, spent_on, total_of
-from aop.kernel.tools.report.standings import Situation, TurnInProgress, standing_of
+from aop.kernel.tools.report.standings import Situation, TurnInProgress, features_in_reason, standing_of
 
 
 # `gc=False`: rows hold no cycles, and the collector need not search a thousand of them.
@@ -97,10 +97,11 @@ def dashboard(call: Call, _arguments: Arguments) -> Outcome:
     counts = dict.fromkeys((status.value for status in Status), 0)
     for state in states:
         counts[state.status] += 1
-    going = [
-        usages[state.feature_id] for state in states if state.feature_id in usages and state.status not in TERMINAL
-    ]
-    facts = _RowFacts(usages, questions, rests, turns, conflicts, quotas=quotas, now=call.kernel.clock.now())
+    names = {str(state.feature_id) for state in states if state.status not in TERMINAL}
+    going = [usage for usage in usages.values() if usage.feature_id in names]
+    facts = _RowFacts(
+        usages, questions, rests, turns, conflicts, quotas=quotas, going=names, now=call.kernel.clock.now()
+    )
     rows = tuple(map(facts.row, states))
     return Dashboard(
         features=rows,
@@ -124,6 +125,7 @@ class _RowFacts:
         conflicts: Mapping[FeatureId, tuple[str, ...]],
         *,
         quotas: Mapping[FeatureId, str],
+        going: AbstractSet[str],
         now: datetime,
     ) -> None:
         self._usages = usages
@@ -131,6 +133,7 @@ class _RowFacts:
         self._turns = turns
         self._conflicts = conflicts
         self._quotas = quotas
+        self._going = going
         self._asks: dict[FeatureId, list[Question]] = {}
         self._out_of_time: dict[FeatureId, list[Question]] = {}
         for each in questions:
@@ -160,6 +163,10 @@ class _RowFacts:
             next_command=standing.command,
         )
 
+    def _named_in_reason(self, state: _Feature) -> tuple[str, ...]:
+        is_named = state.status is Status.BLOCKED and "`" in state.status_reason
+        return features_in_reason(state.status_reason, self._going - {state.feature_id}) if is_named else ()
+
     def _situation(self, state: _Feature) -> Situation:
         name = state.feature_id
         pause: Literal["", "feature", "all"] = (
@@ -169,7 +176,7 @@ class _RowFacts:
             feature_id=name,
             status=state.status,
             reason=state.status_reason,
-            blocked_by=_blocking_features(state),
+            blocked_by=_blocking_features(state) or self._named_in_reason(state),
             asks=tuple(self._asks.get(name, ())),
             out_of_time=tuple(self._out_of_time.get(name, ())),
             conflicts=self._conflicts.get(name, ()),

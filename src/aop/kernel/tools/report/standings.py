@@ -1,6 +1,7 @@
 """Standings: who works on a feature, why it waits, and a person's next command."""
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from typing import Literal, Self
 
 from msgspec import Struct
@@ -74,7 +75,7 @@ def standing_of(now: Situation) -> Standing:
         return Standing(waits=now.quota, command=f"aop resume {now.feature_id}")
     if now.status is Status.READY_TO_MERGE:
         return _standing_when_ready(now)
-    if now.blocked_by:
+    if now.blocked_by and now.status is not Status.FAILED:
         return Standing(waits=now.reason or f"Waits for {_names(now.blocked_by)}")
     is_stuck = now.status in (Status.BLOCKED, Status.FAILED)
     reason = now.reason or (_conflict(now) if now.conflicts else "")
@@ -94,6 +95,11 @@ def _conflict(now: Situation) -> str:
 def answer_command(question_id: str, choices: Iterable[str]) -> str:
     """Return the command that answers a question."""
     return f"aop answer {question_id} {'|'.join(choices) or 'TEXT'}"
+
+
+def features_in_reason(reason: str, others: AbstractSet[str]) -> tuple[str, ...]:
+    """Return the other features that the reason of a block names; it ends when they are out of the way."""
+    return tuple(sorted({name for name in reason.split("`")[1::2] if name in others}))
 
 
 def _standing_of_question(asks: tuple[Question, ...]) -> Standing:
