@@ -14,7 +14,7 @@ from bench import results
 from bench.agents import agents
 from bench.collisions import scan
 from bench.effort import Case, full, quick
-from bench.features import apply_patch, feature_init
+from bench.features import apply_patch, feature_init, rebase
 from bench.gates import flood, gates_run
 from bench.mcp import mcp
 from bench.measurements import Measurement
@@ -32,6 +32,7 @@ CASES: Mapping[str, Case] = {
     "collisions.scan": scan,
     "feature.init": feature_init,
     "repo.apply_patch": apply_patch,
+    "repo.rebase_onto_main": rebase,
     "gates.run": gates_run,
     "history": history,
     "mcp": mcp,

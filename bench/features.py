@@ -78,3 +78,47 @@ class _Patches:
             floor_name="git apply",
             budget=Budget("times", 3.0),
         )
+
+
+def rebase(effort: Effort) -> Iterator[Measurement]:
+    """Measure `repo.rebase_onto_main` next to the one `git merge-tree` that it rests on."""
+    for which, path in (("beside", source_file(1)), ("in the same file", source_file(0))):
+        with closing(Scene(effort.folder / which.replace(" ", "_"), files=max(effort.files))) as scene:
+            yield _Rebase(scene, path).measured(f"base moved {which}", effort)
+
+
+class _Rebase:
+    """One feature, and a base branch that moves before each turn."""
+
+    def __init__(self, scene: Scene, moving: str) -> None:
+        self._scene = scene
+        self._moving = moving
+        scene.let_all_patch()
+        scene.call("feature.init", feature_id="moved")
+        diff = patch_of(source_file(0), old=0)
+        scene.call("repo.apply_patch", role=Role.BUILDER, feature_id="moved", unified_diff=diff)
+        words = ("commit-tree", "-p", "main", "-m", "Raw", "refs/aop/features/moved^{tree}")
+        self._raw = git(scene.root, *words).decode().strip()
+
+    def measured(self, where: str, effort: Effort) -> Measurement:
+        took, floor = in_turns(self._ours, self._merge_tree, turns=effort.turns, before=self._move_base)
+        return Measurement(
+            name=f"repo.rebase_onto_main, {max(effort.files)} files, {where}",
+            ours=took,
+            floor=floor,
+            floor_name="git merge-tree",
+            budget=Budget("times", 3.0),
+        )
+
+    def _ours(self, _turn: int) -> object:
+        return self._scene.call("repo.rebase_onto_main", role=Role.SYSTEM, feature_id="moved")
+
+    def _merge_tree(self, _turn: int) -> object:
+        return git(self._scene.root, "merge-tree", "--write-tree", "main", self._raw)
+
+    def _move_base(self, turn: int) -> object:
+        file = self._scene.root / self._moving
+        file.write_text(f"{turn} before\n" * 4 + file.read_text().split(" before\n")[-1])
+        git(self._scene.root, "commit", "-q", "-m", "Meanwhile", "--", self._moving)
+        # The configuration lies on the base branch: the first call of any kind after a move reads it.
+        return self._scene.call("report.dashboard")

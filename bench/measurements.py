@@ -50,10 +50,14 @@ Act: TypeAlias = Callable[[int], object]
 """Does it once; the number is different each time."""
 
 
-def in_turns(ours: Act, floor: Act, *, turns: int) -> tuple[float, float]:
-    """Return the median milliseconds of both. What disturbs one disturbs the other; one turn before is not counted."""
+def in_turns(ours: Act, floor: Act, *, turns: int, before: Act = lambda _: None) -> tuple[float, float]:
+    """Return the median milliseconds of both. What disturbs one disturbs the other; one turn before is not counted.
+
+    `before` prepares each turn, and is not measured.
+    """
     taken: tuple[list[float], list[float]] = ([], [])
     for number in range(turns + 1):
+        before(number)
         for act, times in zip((ours, floor), taken, strict=True):
             times.append(_milliseconds(act, number))
     return median(taken[0][1:]), median(taken[1][1:])

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
+from aop.core.text.conflicts import conflict_lines
 from aop.core.text.counts import count
 from aop.core.text.visible import pieces, visible_name
 from aop.core.version import VERSION
@@ -15,7 +16,7 @@ from aop.kernel.gates.summaries import RunSummary
 from aop.kernel.record.documents.features import Status
 from aop.kernel.record.spending import spending_text
 from aop.kernel.tools.repo.diff_bundle import DiffBundle, TouchedFile
-from aop.kernel.tools.report.feature_summary import ApprovalFacts, EvidenceLinks, FeatureSummary
+from aop.kernel.tools.report.feature_summary import ApprovalFacts, EvidenceLinks, FeatureSummary, MissingForMerge
 from aop.web import review_view
 
 FOLDED_FROM = 500
@@ -201,8 +202,13 @@ def _missing(summary: FeatureSummary) -> str:
         return _panel("Merged", body, tone="okk")
     if not summary.missing:
         return _panel(title, "<p>Nothing (the merge runs the gates again).</p>", tone="okk")
-    items = "".join(f"<li>{_text(missing.message)}</li>" for missing in summary.missing)
+    items = "".join(f"<li>{_text(missing.message)}{_conflicts(missing)}</li>" for missing in summary.missing)
     return _panel(title, f"<ul>{items}</ul>", tone="att")
+
+
+def _conflicts(missing: MissingForMerge) -> str:
+    lines = "\n".join(conflict_lines(missing.conflicts))
+    return f"<pre>{_text(lines)}</pre>" if lines else ""
 
 
 def _gates(summary: FeatureSummary, bundle: DiffBundle) -> str:

@@ -78,6 +78,8 @@ def test_the_review_shows_a_conflict_before_anything_is_approved(ready: Path) ->
         "    on the base branch:\n"
         "      | zwei\n"
     ) in ran.out
+    assert run_aop(ready, "review", "one", "--html", "review.html").code == 0
+    assert "<pre>  src/a.txt: both changed the same lines\n" in (ready / "review.html").read_text()
     approved = run_aop(ready, "approve", "one", "--yes")
     assert (approved.code, "[merge_conflict]" in approved.err, "      | TWO\n" in approved.err) == (1, True, True)
 

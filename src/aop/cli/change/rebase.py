@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from aop.cli.shell.conflict_text import conflict_lines
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.roles import Role
+from aop.core.text.conflicts import conflict_lines
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from aop.cli.screens.tables import Paint
-from aop.cli.shell.conflict_text import conflict_lines
 from aop.core.errors import UserApprovalRequired
+from aop.core.text.conflicts import conflict_lines
 from aop.core.text.counts import count
 from aop.core.text.visible import pieces, visible, visible_name
 from aop.kernel.features.opened_paths import YES

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from aop.cli.shell.conflict_text import conflict_lines
 from aop.cli.shell.repository import call_tool
 from aop.core.roles import Role
+from aop.core.text.conflicts import conflict_lines
 from aop.kernel.gateway.calls import Envelope
 from aop.wiring.build import App
 

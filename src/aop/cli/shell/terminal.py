@@ -126,7 +126,7 @@ class Terminal:
 
         conflicts: Any = details.get("conflicts") if code == "merge_conflict" and isinstance(details, Mapping) else None
         if conflicts:
-            from aop.cli.shell.conflict_text import conflict_lines
+            from aop.core.text.conflicts import conflict_lines
 
             self.say("\n".join(conflict_lines(conflicts)))
         for action in actions if isinstance(actions, (list, tuple)) else ():

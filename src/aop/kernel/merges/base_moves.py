@@ -54,15 +54,18 @@ def whole_work(state: FeatureState) -> FeatureState:
 
 def conflict_with(kernel: Kernel, state: FeatureState, base: CommitId) -> MergeConflict | None:
     """Return the conflict of a feature with a commit of the base branch; git is asked only if both can meet."""
-    objects = kernel.git.objects
-    if base == state.base_commit or state.tree == objects.tree_of(state.base_commit):
+    if base == state.base_commit or _keep_apart(kernel.git.objects, state, base):
         return None
-    if objects.is_ancestor(state.base_commit, base):
-        old = objects.tree_of(state.base_commit)
-        own = touched_paths_between(objects, old, state.tree)
-        if not own.meets(touched_paths_between(objects, old, objects.tree_of(base))):
-            return None
     return move_onto(kernel, state, base).conflict
+
+
+def _keep_apart(objects: GitObjects, state: FeatureState, base: CommitId) -> bool:
+    """Tell whether a feature touches nothing that the base branch changed since it was cut."""
+    old = objects.tree_of(state.base_commit)
+    own = touched_paths_between(objects, old, state.tree)
+    is_apart = not own.meets(touched_paths_between(objects, old, objects.tree_of(base)))
+    # After a reset of the base branch, a merge brings back what it left behind.
+    return is_apart and objects.is_ancestor(state.base_commit, base)
 
 
 def conflict_now(kernel: Kernel, state: FeatureState) -> MergeConflict | None:
@@ -77,22 +80,37 @@ def conflict_before_merge(kernel: Kernel, state: FeatureState) -> MergeConflict 
 
 def move_onto(kernel: Kernel, state: FeatureState, base: CommitId) -> BaseMove:
     """Return the feature on another base; of files in conflict it has the base's version. Raises: ProtectedPath."""
+    objects, conflict = kernel.git.objects, None
+    if _keep_apart(objects, state, base):
+        tree = _with_changes(objects, state, objects.tree_of(base))
+    else:
+        tree, conflict = _merged_tree(kernel, state, base)
+    merge.refuse_submodules(objects, base, tree)
+    gates = reset_verdicts(state.gates)
+    after = msgspec.structs.replace(state, base_commit=base, tree=tree, gates=gates, branch_commit=None)
+    return BaseMove(after=after, conflict=conflict)
+
+
+def _with_changes(objects: GitObjects, state: FeatureState, base: TreeId) -> TreeId:
+    """Return the base's tree with the feature's changes; git need not be asked where the two keep apart."""
+    changes = objects.changes(objects.tree_of(state.base_commit), state.tree)
+    new = {change.path: change.new for change in changes}
+    return objects.tree_with(
+        base, {path: None if entry is None else (entry.mode, objects.blob(entry.oid)) for path, entry in new.items()}
+    )
+
+
+def _merged_tree(kernel: Kernel, state: FeatureState, base: CommitId) -> tuple[TreeId, MergeConflict | None]:
     git, ours = kernel.git, write_commit(kernel, state)
-    conflict = None
     try:
         merged = git.merges.merge(base, ours)
     except MergeConflict as unrelated:
         unrelated.facts["feature_id"] = state.feature_id
-        conflict, tree = unrelated, git.objects.tree_of(base)
-    else:
-        tree = merged.tree
-        if isinstance(merged, ConflictedPaths):
-            conflict = merge.merge_conflict(git.objects, merged, state, base=base, feature_commit=ours)
-            tree = _without_conflicts(git.objects, merged, git.objects.tree_of(base))
-    merge.refuse_submodules(git.objects, base, tree)
-    gates = reset_verdicts(state.gates)
-    after = msgspec.structs.replace(state, base_commit=base, tree=tree, gates=gates, branch_commit=None)
-    return BaseMove(after=after, conflict=conflict)
+        return git.objects.tree_of(base), unrelated
+    if not isinstance(merged, ConflictedPaths):
+        return merged.tree, None
+    conflict = merge.merge_conflict(git.objects, merged, state, base=base, feature_commit=ours)
+    return _without_conflicts(git.objects, merged, git.objects.tree_of(base)), conflict
 
 
 def _without_conflicts(objects: GitObjects, merged: ConflictedPaths, base: TreeId) -> TreeId:

@@ -1,4 +1,4 @@
-"""Conflict text: the files of a conflict, with the lines of both sides."""
+"""Conflicts as text: each file, and the lines of both sides."""
 
 from __future__ import annotations
 
