@@ -207,8 +207,8 @@ def _missing(summary: FeatureSummary) -> str:
 
 
 def _conflicts(missing: MissingForMerge) -> str:
-    lines = "\n".join(conflict_lines(missing.conflicts))
-    return f"<pre>{_text(lines)}</pre>" if lines else ""
+    lines = "\n".join(map(_text, conflict_lines(missing.conflicts)))
+    return f"<pre>{lines}</pre>" if lines else ""
 
 
 def _gates(summary: FeatureSummary, bundle: DiffBundle) -> str:
