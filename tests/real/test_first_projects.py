@@ -73,7 +73,7 @@ def prepare_python(name: str, root: Path) -> None:
     pinned = f"{name}=={PYTHON[name]}"
     # The environment of the tests has no pip where the Python that made it has one.
     pip = (f"{sys.base_prefix}/bin/python3", "-m", "pip")
-    run(*pip, "download", "-q", "--no-binary", ":all:", "--no-deps", "-d", str(fetched), pinned, cwd=PROJECTS)
+    run(*pip, "download", "-q", "--no-binary", name, "--no-deps", "-d", str(fetched), pinned, cwd=PROJECTS)
     (archive,) = fetched.glob(f"{name.replace('-', '?')}-*.tar.gz")
     unpacked(archive, root)
     run("python3", "-m", "venv", ".venv", cwd=root)

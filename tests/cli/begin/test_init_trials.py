@@ -240,6 +240,20 @@ def test_a_commit_that_git_refuses_leaves_the_files_and_the_index(tmp_path: Path
     assert git(root, "status", "--porcelain") == "?? agentic/\n"
 
 
+def test_the_network_is_opened_for_a_set_up_command_only_if_the_person_agrees(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "repo", {"setup.py": "", "tests/test_a.py": NEEDS_CLICK})
+    person, terminal = os.openpty()
+    with open(person, "wb", buffering=0) as keyboard, open(terminal, "rb", buffering=0) as stdin:
+        keyboard.write(b"n\ny\nn\n")
+        command = [sys.executable, "-m", "aop.cli.main", "init"]
+        ran = subprocess.run(command, cwd=root, stdin=stdin, capture_output=True, text=True, check=False, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    assert "needs the network to set up a worktree. Allow it, for this command alone? [y/N]" in ran.stderr
+    assert "setting up its worktree" not in ran.stderr
+    assert "Left out: `test` did not pass on the base commit: a module or package is not installed." in ran.stderr
+    assert "network" not in (root / FOLDER / "policy.yaml").read_text()
+
+
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_output_that_is_cut_off_by_a_pipe_leaves_all_three_files_or_none(tmp_path: Path, stream: str) -> None:
     root = make_repository(tmp_path / "repo", {"setup.py": "", "tests/test_a.py": PASSING})
