@@ -69,7 +69,7 @@ def test_tests_that_really_fail_are_written_as_a_comment_with_the_line_to_add(tm
     assert results(ran) == every("fail", "tests_failed")
     assert gates_of(root) == {"modes": {"fast": [], "full": [], "merge": []}}
     text = (root / FOLDER / "gates.yaml").read_text()
-    assert "# Left out: `test` did not pass on the base commit: tests fail on the base commit.\n" in text
+    assert "# Left out: `test` did not pass on the base commit: tests fail.\n" in text
     line = '- {name: "test", cmd: ["python3", "-m", "unittest", "discover", "-s", "tests"]}'
     assert text.count(f"      # To require it, add: {line}\n") == 3
     assert data_of(ran)["gates"][0]["cure"] == f"Add to `fast` when it passes: {line}"

@@ -23,8 +23,8 @@ EXPLAINED: dict[Cause, str] = {
     Cause.NO_TESTS: "no test was found",
     Cause.COVERAGE_LOW: "the coverage is below the minimum (`testing.coverage.minimums`)",
     Cause.TIMED_OUT: "it passed its time limit",
-    Cause.TESTS_FAILED: "tests fail on the base commit",
-    Cause.FAILED: "it fails on the base commit",
+    Cause.TESTS_FAILED: "tests fail",
+    Cause.FAILED: "it ended with an error",
 }
 # A cure that only leads from a cause to a later one is kept: the next cure begins there.
 _ORDER = (
