@@ -12,6 +12,7 @@ import msgspec
 
 from bench import results
 from bench.agents import agents
+from bench.checkouts import sync
 from bench.collisions import scan
 from bench.effort import Case, full, quick
 from bench.features import apply_patch, feature_init, rebase
@@ -33,6 +34,7 @@ CASES: Mapping[str, Case] = {
     "feature.init": feature_init,
     "repo.apply_patch": apply_patch,
     "repo.rebase_onto_main": rebase,
+    "repo.sync": sync,
     "gates.run": gates_run,
     "history": history,
     "mcp": mcp,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cli.shops import Shop
 from tests.world import World, files, git, make_repository, run_aop, run_aop_at_terminal
 
 
@@ -249,3 +251,23 @@ def test_gc_offers_what_merged_features_left_and_removes_it_when_asked(root: Pat
     assert (ran.code, ran.out) == (0, "worktree  one  removed\nbranch  one  removed\n")
     assert sorted(path.name for path in (root / ".worktrees").iterdir()) == ["three", "two"]
     assert run_aop(root, "gc").err == "Nothing to clean up.\n"
+
+
+@pytest.mark.unmeasured
+def test_of_two_merges_at_once_one_gets_a_clear_answer_and_the_checkout_is_right(root: Path) -> None:
+    with ThreadPoolExecutor(2) as both:
+        ran = list(both.map(lambda name: run_aop(root, "merge", name, "--yes", "--json"), ("one", "two")))
+    merged = [each for each in ran if each.code == 0]
+    refused = [each.json["error"]["code"] for each in ran if each.code != 0]
+    # The second may also come after the first, and is then merged on top of it.
+    assert (len(merged), refused) in ((2, []), (1, ["approval_invalid"]), (1, ["evidence_stale"]))
+    assert (status(root), run_aop(root, "sync").err) == ("", "The checkout is up to date with `main`.\n")
+
+
+def test_what_a_real_run_leaves_in_git_status_is_the_spec_alone(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.wants("one")
+    assert shop.all_at_once().code == 0
+    assert git(shop.root, "status", "--porcelain", "-uall") == "?? agentic/features/one/spec.md\n"
+    assert shop.aop("merge", "one", "--yes").code == 0
+    assert git(shop.root, "status", "--porcelain", "-uall") == "?? agentic/features/one/spec.md\n"

@@ -82,7 +82,7 @@ class LocalChanges:
                 blocking.append(change.path)
         paths = {change.path for change in following}
         arrived, emptied = [], []
-        contents = self._contents([change.path for change in following])
+        contents = self._contents(following)
         for change in following:
             blocking += self._in_the_way(change, paths)
             found = contents.get(change.path)
@@ -96,25 +96,38 @@ class LocalChanges:
                 blocking.append(change.path)
         return StepExamination(blocking=tuple(sorted(set(blocking))), arrived=tuple(arrived), emptied=tuple(emptied))
 
-    def _contents(self, paths: Sequence[str]) -> dict[str, tuple[FileMode, str]]:
-        """Return mode and blob of each path that is a file or a link; no blob for a file that cannot be read."""
+    def _contents(self, changes: Sequence[TreeChange]) -> dict[str, tuple[FileMode, str]]:
+        """Return mode and blob of each path that is no folder; no blob for what cannot be read."""
         found: dict[str, tuple[FileMode, str]] = {}
-        files: list[str] = []
-        for path in paths:
-            kind, place = self._kind_of(path), self._root / path
+        converted: list[str] = []
+        for change in changes:
+            path, kind = change.path, self._kind_of(change.path)
+            if not kind or stat.S_ISDIR(kind):
+                continue
+            mode = FileMode.EXECUTABLE if kind & stat.S_IXUSR else FileMode.FILE
+            found[path] = (FileMode.SYMLINK if stat.S_ISLNK(kind) else mode, self._raw_blob(path, kind))
+            # The content may be that of the blob with other line endings, which only git can tell.
+            if stat.S_ISREG(kind) and found[path][1] not in ("", *_blobs(change)):
+                converted.append(path)
+        if converted:
+            names = bytes_of("".join(f"{quote_name(path)}\n" for path in converted))
+            hashed = self._git.run(*without_filters(self._settings), "hash-object", "--stdin-paths", stdin=names)
+            oids = hashed.out.decode("ascii").split()
+            found |= {path: (found[path][0], oid) for path, oid in zip(converted, oids, strict=True)}
+        return found
+
+    def _raw_blob(self, path: str, kind: int) -> str:
+        """Return the blob of a file or link, byte for byte; empty if it cannot be read."""
+        try:
             if stat.S_ISLNK(kind):
-                link = object_bytes("blob", os.fsencode(os.readlink(place)))
-                found[path] = (FileMode.SYMLINK, id_of(link, digest_size=self._digest_size))
+                content = os.fsencode(os.readlink(self._root / path))
             elif stat.S_ISREG(kind):
-                found[path] = (FileMode.EXECUTABLE if kind & stat.S_IXUSR else FileMode.FILE, "")
-                files += [path] if os.access(place, os.R_OK) else []
-        names = bytes_of("".join(f"{quote_name(path)}\n" for path in files))
-        oids = (
-            self._git.run(*without_filters(self._settings), "hash-object", "--stdin-paths", stdin=names)
-            .out.decode("ascii")
-            .split()
-        )
-        return found | {path: (found[path][0], oid) for path, oid in zip(files, oids, strict=True)}
+                content = (self._root / path).read_bytes()
+            else:
+                return ""
+        except PermissionError:
+            return ""
+        return id_of(object_bytes("blob", content), digest_size=self._digest_size)
 
     def _is_as(self, found: tuple[FileMode, str], entry: TreeEntry | None) -> bool:
         if entry is None or found[1] != entry.oid:
@@ -147,6 +160,10 @@ class LocalChanges:
             return os.lstat(self._root / path).st_mode
         except (FileNotFoundError, NotADirectoryError):
             return 0
+
+
+def _blobs(change: TreeChange) -> tuple[str, ...]:
+    return tuple(side.oid for side in (change.old, change.new) if side is not None)
 
 
 def _side(entry: TreeEntry | None) -> Side:

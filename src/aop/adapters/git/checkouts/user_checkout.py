@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
 from aop.adapters.files.locks import locked_file
 from aop.adapters.files.own_folders import own_folder
-from aop.adapters.git.checkouts.local_changes import LocalChanges, StepExamination, is_behind, staged_sides
+from aop.adapters.git.checkouts.local_changes import LocalChanges, Side, StepExamination, is_behind, staged_sides
 from aop.adapters.git.checkouts.note import CheckoutNote, CheckoutNotes
 from aop.adapters.git.checkouts.operations import head_ref, operation_in_progress, rebased_ref
 from aop.adapters.git.checkouts.settings import (
@@ -60,6 +60,7 @@ class UserCheckout:
         self._git_dir = git_dir
         self._digest_size = digest_size
         self._notes = CheckoutNotes(root)
+        self._seen: tuple[object, Mapping[str, Side]] | None = None
 
     def note_move(self, branch: str, old: CommitId) -> None:
         """Note where the checkout stands, before AOP moves its branch away from a commit."""
@@ -124,11 +125,22 @@ class UserCheckout:
     def _shown(self, branch: str, head: CommitId) -> CommitId:
         """Return the commit whose files the checkout shows, where its branch is at `head`."""
         note = self._notes.read(branch)
-        if note is None or note.shows == head or not self._objects.is_ancestor(note.shows, head):
+        if note is None or note.shows == head:
             return head
         new = self._objects.tree_of(head)
         changes = self._objects.changes(self._objects.tree_of(note.shows), new)
-        return note.shows if is_behind(changes, staged_sides(self._git, new)) else head
+        return note.shows if is_behind(changes, self._staged(new)) else head
+
+    def _staged(self, tree: TreeId) -> Mapping[str, Side]:
+        """Return where the index differs from a tree, as it is or as it was read last."""
+        try:
+            index = os.stat(self._git_dir / "index")
+        except FileNotFoundError:
+            return staged_sides(self._git, tree)
+        key = (tree, index.st_ino, index.st_mtime_ns, index.st_size)
+        if self._seen is None or self._seen[0] != key:
+            self._seen = (key, staged_sides(self._git, tree))
+        return self._seen[1]
 
     def _has_branch(self, branch: str) -> bool:
         """Tell whether the checkout is on a branch. Raises: CheckoutBusy if git is in the middle of something."""
@@ -156,7 +168,7 @@ class UserCheckout:
             )
         note = self._notes.read(branch)
         local = LocalChanges(self._git, self._root, self._settings, digest_size=self._digest_size)
-        staged = staged_sides(self._git, new)
+        staged = self._staged(new)
         found = local.examine(changes, staged, after_crash=note is not None and note.begun)
         if found.blocking:
             raise changes_in_the_way(found.blocking)
