@@ -144,6 +144,17 @@ def test_a_feature_that_the_kernel_blocked_between_two_runs_is_let_on_and_its_wo
     assert story(run, answered("feature.state_patch", status="building")) == ["ask the builder"]
 
 
+def test_a_feature_that_a_person_set_back_during_a_turn_continues_where_they_put_it() -> None:
+    run, _ = step(BUILDING, said(PATCH))
+    told = refused("repo.apply_patch", "invalid_status_transition", status="planning")
+    assert story(run, told) == ["ask the planner"]
+
+
+def test_edits_of_a_person_are_proven_before_an_agent_gets_a_turn() -> None:
+    _run, action = step(BUILDING, answered("feature.init", status="building", unproven=True))
+    assert action == RunGates(role=Role.BUILDER, mode=Mode.FAST)
+
+
 def test_a_plan_that_names_the_one_before_replaces_it() -> None:
     revision = PlanSubmission(plan={"plan_version": 3, "revision_of": 2})
     _run, action = step(msgspec.structs.replace(BUILDING, role=Role.PLANNER), said(revision))

@@ -52,6 +52,7 @@ GROUPS = {
     ("change", "change a feature"): {
         "request-changes": "ask for changes of a feature; the next turn of its agent gets the text",
         "reject": "reject the approach of a feature; it is planned again",
+        "take": "take your edits in a feature's worktree as a patch, after showing them",
         "undo": "go back one step of a feature, after listing its trees",
         "redo": "go forward again by one step that was undone",
         "rebase": "move a feature onto the base branch as it is now",

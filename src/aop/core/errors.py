@@ -359,6 +359,14 @@ class FileNotFound(Refusal):
     hint = "Find the file with `repo.search`, `repo.status` or `repo.diff`."
 
 
+class NothingToTake(Refusal):
+    """The worktree of the feature holds no edits."""
+
+    code = "nothing_to_take"
+    move = Move.PROVE
+    hint = "Edit files in the feature's worktree, then try again."
+
+
 class InvalidPatch(Refusal):
     """The text is not a valid patch."""
 

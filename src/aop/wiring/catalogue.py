@@ -65,6 +65,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "repo.read_file": "aop.kernel.tools.repo.read_file",
     "repo.rebase_onto_main": "aop.kernel.tools.repo.rebase",
     "repo.search": "aop.kernel.tools.repo.search",
+    "repo.take_edits": "aop.kernel.tools.repo.take_edits",
     "repo.status": "aop.kernel.tools.repo.status",
     "repo.sync": "aop.kernel.tools.repo.sync",
     "report.dashboard": "aop.kernel.tools.report.dashboard",

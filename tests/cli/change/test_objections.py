@@ -128,6 +128,19 @@ def test_what_was_undone_goes_on_with_resume(shop: Shop) -> None:
     assert made(shop, "plain") == "Write plain.\n"
 
 
+@pytest.mark.slow
+def test_taken_edits_are_proven_without_another_turn(shop: Shop) -> None:
+    shop.wants("plain")
+    assert shop.all_at_once().code == 0
+    (shop.root / ".worktrees/plain/src/plain.txt").write_text("Written by hand.\n")
+    assert shop.aop("take", "plain", "--yes").code == 0
+    assert shop.statuses() == {"plain": "building"}
+    resumed = shop.aop("resume", "--wait")
+    assert (resumed.code, shop.statuses()) == (0, {"plain": "ready_to_merge"}), resumed.err
+    assert made(shop, "plain") == "Written by hand.\n"
+    assert shop.turns() == [("planner", []), ("builder", [])]
+
+
 @pytest.fixture
 def ready(tmp_path: Path) -> Path:
     world = World(make_repository(tmp_path / "repo"))

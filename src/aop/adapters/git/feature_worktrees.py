@@ -102,6 +102,14 @@ class FeatureWorktrees:
     def discard_strays(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
         return self._restore(feature_id)[0].discard_strays(tree, Quarantine(self._root, feature_id))
 
+    def edited_tree(self, feature_id: FeatureId, tree: TreeId) -> TreeId:
+        folder = self.path(feature_id)
+        registration = self._registration(folder)
+        if folder.is_symlink() or not folder.is_dir():
+            raise WorktreeMissing(f"The worktree of `{feature_id}` is not there.", feature_id=feature_id)
+        edits = self._checkout(folder, registration).edits(tree)
+        return self._objects.tree_with(tree, edits) if edits else tree
+
     def status(self, feature_id: FeatureId, tree: TreeId) -> WorktreeStatus:
         folder = self.path(feature_id)
         registration = self._registration(folder)

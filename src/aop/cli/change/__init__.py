@@ -1,1 +1,1 @@
-"""Verbs that change a feature: request-changes, reject, undo, redo, delete."""
+"""Verbs that change a feature: objections, take, undo, redo, rebase, delete."""

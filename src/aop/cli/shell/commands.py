@@ -31,6 +31,7 @@ COMMANDS: Mapping[str, str] = {
     "repo.follow_base": "aop rebase FEATURE --resolve",
     "repo.rebase_onto_main": "aop rebase FEATURE",
     "repo.sync": "aop sync",
+    "repo.take_edits": "aop take FEATURE",
     "report.dashboard": "aop status",
     "run.add": "aop add",
     "run.pause": "aop pause",

@@ -39,6 +39,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "redo": ("aop redo greeting",),
     "rebase": ("aop rebase greeting", "aop rebase greeting --resolve"),
+    "take": ("aop take greeting",),
     "undo": ("aop undo greeting", "aop undo greeting --to 2"),
     "delete": ("aop delete greeting", "aop delete greeting --worktree --branch"),
     "ticket": ("aop ticket scaffold SHOP-1 --dry-run", "aop ticket review SHOP-1", "aop ticket runs"),

@@ -14,7 +14,9 @@ from aop.kernel.record.port import Event
 
 BASES = ("feature_initialised", "feature_rebased")
 """The events after which no earlier tree can come back: it stands on another base."""
-NEW_TREES = ("patch_applied", "feature_rejected")
+TAKEN = "edits_taken"
+"""The event for edits of a person in the worktree that became the feature's tree."""
+NEW_TREES = ("patch_applied", TAKEN, "feature_rejected")
 MOVES = ("tree_undone", "tree_redone")
 WITH_TREES = (*BASES, *NEW_TREES, *MOVES)
 """The events that give a feature a tree."""

@@ -200,6 +200,9 @@ class GitWorktrees(Protocol):
     def discard_strays(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
         """Remove what a gate run left, edits and files that are neither ignored nor in the tree; return their paths."""
 
+    def edited_tree(self, feature_id: FeatureId, tree: TreeId) -> TreeId:
+        """Write the tree that the worktree holds: a tree with all edits, new and removed files, but no ignored ones."""
+
     def status(self, feature_id: FeatureId, tree: TreeId) -> WorktreeStatus:
         """Compare the worktree on disk with its HEAD and with the recorded tree."""
 

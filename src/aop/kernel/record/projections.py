@@ -33,6 +33,7 @@ DECISIONS: Mapping[str, str] = {
     "patch_applied": "A patch changed {files} file(s); the tree is `{tree}`.",
     "tree_undone": "A person went back from tree `{before}` to tree `{tree}`.",
     "tree_redone": "A person went forward from tree `{before}` to tree `{tree}`.",
+    "edits_taken": "A person's edits changed {files} file(s); the tree is `{tree}`.",
     "changes_requested": "A person requested changes: {text}",
     "feature_rejected": "A person rejected the approach of tree `{before}`: {reason}",
     "gates_ran": "The `{mode}` gates of profile `{profile}` ended with `{verdict}` on tree `{tree}`.",

@@ -312,7 +312,14 @@ def _on_tool_answer(run: FeatureRun, event: state.ToolAnswered) -> Decision:
         case "feature.state_get":
             return run, _unblock(result.data)
         case _:
-            return _next_phase(run)
+            return _begin_phase(run, result)
+
+
+def _begin_phase(run: FeatureRun, result: ToolResult) -> Decision:
+    """Begin the phase of the feature's status; edits of a person are proven before an agent gets a turn."""
+    if result.tool == "feature.init" and result.data.get("unproven"):
+        return replace(run, role=Role.BUILDER), state.RunGates(role=Role.BUILDER, mode=Mode.FAST)
+    return _next_phase(run)
 
 
 def _on_moved_base(run: FeatureRun, followed: ToolResult) -> Decision:

@@ -22,7 +22,7 @@ from aop.adapters.git.worktrees.stray_scan import other_files
 from aop.adapters.git.worktrees.strays import Strays
 from aop.adapters.git.worktrees.watch import Watches
 from aop.core.ids import TreeId
-from aop.kernel.ports.git import FileMode
+from aop.kernel.ports.git import FileContent, FileMode
 
 _UNREADABLE_INDEX = 128
 # With more files git is faster, in spite of its start.
@@ -74,6 +74,11 @@ class Checkout:
             # A file that cannot be refreshed counts as different.
             self._files.attempt("update-index", "-q", "--refresh", "--ignore-submodules", index=index)
             return self._files.drift(index), self._strays.among(self._files.others(index), tree)
+
+    def edits(self, tree: TreeId) -> dict[str, FileContent | None]:
+        """Return the files that differ from the tree, with their content (None: removed). Raises: InvalidPatch."""
+        drift, strays = self.compare(tree)
+        return {path: self._files.content(path) for path in sorted({*(change.path for change in drift), *strays})}
 
     def clear_strays(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
         """Show a tree and move the strays to quarantine; return what was moved."""

@@ -14,8 +14,8 @@ from aop.adapters.files.own_folders import Quarantine
 from aop.adapters.git.objects.loose import id_of, object_bytes
 from aop.adapters.git.process.output import RawChange, raw_changes, split_names
 from aop.adapters.git.process.program import ANY_CODE, CHECKOUT_SECONDS, GitDir, GitResult
-from aop.core.errors import Fault
-from aop.kernel.ports.git import FileMode
+from aop.core.errors import Fault, InvalidPatch
+from aop.kernel.ports.git import FileContent, FileMode
 
 
 class WorktreeFiles:
@@ -66,6 +66,21 @@ class WorktreeFiles:
         except PermissionError:
             own_folders.grant_access(self.folder)
             return list(own_folders.files_below(self.folder, start))
+
+    def content(self, path: str) -> FileContent | None:
+        """Return a file or the target of a link, which is never followed; None if nothing is there.
+
+        Raises: InvalidPatch for what no tree can hold as a file.
+        """
+        mode = 0 if self._blocked_parent(path, set()) else self._mode(path)
+        if not mode:
+            return None
+        if stat.S_ISLNK(mode):
+            return FileMode.SYMLINK, os.fsencode(os.readlink(self.folder / path))
+        found = own_folders.read_file(self.folder, path) if stat.S_ISREG(mode) else None
+        if found is None:
+            raise InvalidPatch(f"`{path}` is neither a plain file nor a link.", path=path)
+        return (FileMode.EXECUTABLE if found[0].st_mode & stat.S_IXUSR else FileMode.FILE), found[1]
 
     def write(self, path: str, mode: FileMode, content: bytes, *, beside: Path) -> os.stat_result:
         """Write a whole file, first to the path `beside`."""

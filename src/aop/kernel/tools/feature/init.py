@@ -11,6 +11,7 @@ from aop.core.structs import copy_fields
 from aop.kernel.config.in_force import Config
 from aop.kernel.features.endings import ending_of
 from aop.kernel.features.lifecycle import NOT_RUN, relist
+from aop.kernel.features.tree_history import TAKEN, WITH_TREES
 from aop.kernel.features.worktree_extras import allocate_ports, place_extras
 from aop.kernel.features.worktree_hold import held_worktree
 from aop.kernel.gateway.calls import Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
@@ -31,6 +32,8 @@ class InitResult(Struct, frozen=True, kw_only=True):
     base_commit: str
     created: bool
     """False when the feature already existed, and nothing changed."""
+    unproven: bool = False
+    """Whether its tree has edits that a person made, and no gate has run on them."""
 
 
 def init(call: Call, arguments: ChangeArguments) -> Outcome:
@@ -69,7 +72,13 @@ def init(call: Call, arguments: ChangeArguments) -> Outcome:
                 # A recreated worktree holds the files of its branch; the feature may be further.
                 tx.mark_unshown("worktree", name)
             base_branch = rules.base_branch
-            return copy_fields(InitResult, state or new, base_branch=base_branch, created=state is None)
+            return copy_fields(
+                InitResult,
+                state or new,
+                base_branch=base_branch,
+                created=state is None,
+                unproven=state is not None and _has_unproven_edits(tx, state),
+            )
 
         return call.commit(decide)
 
@@ -79,6 +88,12 @@ def _refuse_deleted(call: Call, view: Snapshot, name: FeatureId) -> None:
     is_deleted = view.get(FeatureState, name) is None and ending_of(view, name) is not None
     if is_deleted and not call.principal.person:
         raise FeatureDeleted(f"The feature `{name}` was deleted.", feature_id=name)
+
+
+def _has_unproven_edits(view: Snapshot, state: FeatureState) -> bool:
+    newest = next(view.journal(feature_id=state.feature_id, kinds=WITH_TREES, newest=1), None)
+    is_taken = newest is not None and newest.event.kind == TAKEN
+    return is_taken and state.status is Status.BUILDING and state.gates.get("fast") is Verdict.NA
 
 
 def _place_branch(kernel: Kernel, name: FeatureId, config: Config) -> CommitId:

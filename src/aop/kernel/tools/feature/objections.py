@@ -86,8 +86,10 @@ def reject(call: Call, arguments: ObjectionArguments) -> Outcome:
     with held_feature(kernel, arguments) as state:
         require_status(state, *AFTER_ITS_PLAN, to="be rejected")
         base = kernel.git.objects.tree_of(state.base_commit)
-        if state.tree != base:
-            kernel.git.branches.keep(state.feature_id, state.tree, aside=True)
+        # In a conflict with the base branch the work is set aside.
+        work = state.set_aside.tree if state.set_aside else state.tree
+        if work != base:
+            kernel.git.branches.keep(state.feature_id, work, aside=True)
 
         def decide(tx: Transaction) -> Outcome:
             seen = unchanged_feature(tx, arguments, state)
@@ -169,7 +171,7 @@ def _back_to_building(state: FeatureState) -> FeatureState:
 
 def _back_to_planning(state: FeatureState, base: TreeId) -> FeatureState:
     reason = "A person rejected the approach."
-    fresh = msgspec.structs.replace(state, tree=base, gates=reset_verdicts(state.gates))
+    fresh = msgspec.structs.replace(state, tree=base, gates=reset_verdicts(state.gates), set_aside=None)
     if state.status is Status.BLOCKED:
         return with_status(fresh, Status.PLANNING, reason=reason)
     # No legal step leads back to `planning`; only a person's word does.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
@@ -11,7 +12,7 @@ from aop.core.errors import PlanRequired, VersionConflict
 from aop.core.structs import copy_fields
 from aop.kernel.config.in_force import Config
 from aop.kernel.features.change_requests import close_requests
-from aop.kernel.features.lifecycle import require_status, store_feature
+from aop.kernel.features.lifecycle import change_status, require_status, store_feature
 from aop.kernel.features.opened_paths import opened_paths
 from aop.kernel.features.trees import ChangedFile, changed_files
 from aop.kernel.features.worktree_hold import held_worktree
@@ -47,42 +48,80 @@ class ApplyPatchResult(Struct, frozen=True, kw_only=True):
 
 def apply_patch(call: Call, arguments: ApplyPatchArguments) -> Outcome:
     """Apply a patch to the feature, if policy and plan allow every path of the resulting tree."""
-    kernel, config = call.kernel, call.kernel.config()
+    kernel = call.kernel
     with held_worktree(kernel, arguments.feature_id):
-        target = _target_of(kernel, arguments)
-        _refuse_untimely(target, config)
-        proposal = proposal_for(kernel, target, arguments.unified_diff, config)
-        judge_proposal(kernel, target, proposal, config)
-        needed = _needed_locks(target, proposal, config)
-        with kernel.record.read() as view:
-            check_unbroken(view, target.state, needed, read_clock(kernel.clock))
-        whole_diff = kernel.git.objects.diff(target.base_tree, proposal.tree, context_lines=0)
+        target = target_of(kernel, arguments)
+        _refuse_untimely(target, kernel.config())
+        patch = judged_patch(kernel, target, arguments.unified_diff)
 
         def decide(tx: Transaction) -> Outcome:
-            state = the_feature(tx, arguments)
-            _refuse_changed_target(tx, target, state)
-            fenced = with_fences(state, check_unbroken(tx, state, needed, read_clock(kernel.clock)))
-            after = msgspec.structs.replace(
-                fenced, tree=proposal.tree, gates=reset_verdicts(state.gates), set_aside=None
-            )
-            stored = store_feature(tx, state, after, now=kernel.now())
-            renew_index(tx, stored, whole_diff, target.accepted.plan if target.accepted else None, config)
-            tx.mark_unshown("worktree", stored.feature_id)
-            trees = {"tree": proposal.tree, "before": target.state.tree}
-            tx.append(call.event("patch_applied", stored.feature_id, **trees, files=len(proposal.changes)))
-            close_requests(tx, call, stored.feature_id, "changes")
+            stored = store_patch(tx, call, arguments, patch, lambda state: state)
+            trees = {"tree": stored.tree, "before": target.state.tree}
+            tx.append(call.event("patch_applied", stored.feature_id, **trees, files=len(patch.proposal.changes)))
             return copy_fields(
                 ApplyPatchResult,
                 stored,
-                status=porcelain(proposal.whole),
-                changed_files=changed_files(proposal.changes),
-                warnings=(*_thin_changes(proposal.patch), *removed_secrets(proposal.patch, kernel.redact)),
+                status=porcelain(patch.proposal.whole),
+                changed_files=changed_files(patch.proposal.changes),
+                warnings=warnings_of(kernel, patch),
             )
 
         return call.commit(decide)
 
 
-def _target_of(kernel: Kernel, arguments: ApplyPatchArguments) -> PatchTarget:
+class JudgedPatch(Struct, frozen=True, kw_only=True):
+    """A patch that policy and plan allow, with what storing it needs."""
+
+    target: PatchTarget
+    proposal: PatchedTree
+    locks: tuple[str, ...]
+    whole_diff: bytes
+
+
+def judged_patch(kernel: Kernel, target: PatchTarget, text: str) -> JudgedPatch:
+    """Write the tree that a patch makes, and judge it; each rule has its refusal."""
+    config = kernel.config()
+    proposal = proposal_for(kernel, target, text, config)
+    judge_proposal(kernel, target, proposal, config)
+    needed = _needed_locks(target, proposal, config)
+    with kernel.record.read() as view:
+        check_unbroken(view, target.state, needed, read_clock(kernel.clock))
+    whole_diff = kernel.git.objects.diff(target.base_tree, proposal.tree, context_lines=0)
+    return JudgedPatch(target=target, proposal=proposal, locks=needed, whole_diff=whole_diff)
+
+
+def store_patch(
+    tx: Transaction,
+    call: Call,
+    arguments: ChangeArguments,
+    patch: JudgedPatch,
+    with_new_status: Callable[[FeatureState], FeatureState],
+) -> FeatureState:
+    """Store a judged patch as the feature's tree, unless the feature changed since. Raises: VersionConflict."""
+    kernel, target = call.kernel, patch.target
+    state = the_feature(tx, arguments)
+    _refuse_changed_target(tx, target, state)
+    fenced = with_fences(state, check_unbroken(tx, state, patch.locks, read_clock(kernel.clock)))
+    gates = reset_verdicts(state.gates)
+    after = with_new_status(msgspec.structs.replace(fenced, tree=patch.proposal.tree, gates=gates, set_aside=None))
+    if after.status is state.status:
+        stored = store_feature(tx, state, after, now=kernel.now())
+    else:
+        stored = change_status(tx, call, state, after)
+    renew_index(tx, stored, patch.whole_diff, target.accepted.plan if target.accepted else None, kernel.config())
+    tx.mark_unshown("worktree", stored.feature_id)
+    close_requests(tx, call, stored.feature_id, "changes")
+    return stored
+
+
+def warnings_of(kernel: Kernel, patch: JudgedPatch) -> tuple[str, ...]:
+    """Return the points that a person should check, although the patch was accepted."""
+    text = patch.proposal.patch
+    return (*_thin_changes(text), *removed_secrets(text, kernel.redact))
+
+
+def target_of(kernel: Kernel, arguments: ChangeArguments) -> PatchTarget:
+    """Return the feature that a patch is for, as it is now. Raises: UnknownFeature, VersionConflict."""
     with kernel.record.read() as view:
         state = the_feature(view, arguments)
         return PatchTarget(
