@@ -11,6 +11,7 @@ from aop.core.roles import Role
 from aop.kernel.config.gates import Mode
 from aop.kernel.record.documents.features import Status
 from aop.supervisor.policy.conflicts import RESOLVE
+from aop.supervisor.policy.instructions import MOVED
 from aop.supervisor.policy.state import (
     AskPerson,
     AskWorker,
@@ -22,7 +23,7 @@ from aop.supervisor.policy.state import (
     RunGates,
     WayCleared,
 )
-from aop.supervisor.policy.step import MOVED, step
+from aop.supervisor.policy.step import step
 from aop.supervisor.workers import PatchProposal, ToolResult
 from tests.supervisor.test_policy import BUILDING, NEW, PATCH, PLAN, answered, refused, said, story
 

@@ -30,6 +30,7 @@ def test_a_feature_gets_a_branch_a_worktree_and_a_state_without_any_spec(world: 
         "base_branch": "main",
         "base_commit": head,
         "created": True,
+        "unproven": False,
     }
     assert git(world.root, "rev-parse", "one").strip() == head
     assert git(world.root / ".worktrees/one", "symbolic-ref", "HEAD").strip() == "refs/heads/one"
@@ -272,6 +273,7 @@ def test_the_context_holds_all_that_a_fresh_worker_needs(world: World) -> None:
                 }
             ],
         },
+        "requests": [],
         "obligations": {
             "spec_changed": False,
             "left_out": 0,
