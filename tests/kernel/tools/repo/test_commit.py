@@ -16,6 +16,16 @@ from tests.kernel.tools.worlds import configured, copied, events, patch_of, plai
 from tests.world import PATCH, World, git
 
 ALLOWED = {"commit_policy": {"allow_commit": True, "allow_merge": True}}
+DEATHS = pytest.mark.parametrize(
+    ("port", "method", "nth", "after", "done"),
+    [
+        pytest.param("record", "write", 2, True, False, id="intended"),
+        pytest.param("git.branches", "move", 1, True, False, id="branch moved"),
+        pytest.param("record", "write", 3, False, False, id="about to be recorded"),
+        pytest.param("record", "write", 3, True, True, id="recorded"),
+    ],
+)
+"""Where a call that moves a branch may die, and whether it has happened then."""
 
 
 @pytest.fixture(scope="module")
@@ -215,15 +225,7 @@ def test_after_a_conflict_a_feature_is_sent_back_repaired_and_merged(opened: Wor
 
 @pytest.mark.req("AOP-259")
 @pytest.mark.parametrize("tool", ["repo.commit", "repo.rebase_onto_main"])
-@pytest.mark.parametrize(
-    ("port", "method", "nth", "after", "done"),
-    [
-        pytest.param("record", "write", 2, True, False, id="intended"),
-        pytest.param("git.branches", "move", 1, True, False, id="branch moved"),
-        pytest.param("record", "write", 3, False, False, id="about to be recorded"),
-        pytest.param("record", "write", 3, True, True, id="recorded"),
-    ],
-)
+@DEATHS
 def test_killed_it_happened_or_did_not(
     opened: World, tool: str, port: str, method: str, nth: int, *, after: bool, done: bool
 ) -> None:

@@ -14,6 +14,7 @@ from aop.kernel.record.documents.features import SetAside
 from aop.kernel.record.documents.runs import WorkRequest
 from tests.kernel.gateway.test_crash_repair import Killed, mortal_kernel
 from tests.kernel.tools.conftest import MakeWorld
+from tests.kernel.tools.repo.test_commit import DEATHS
 from tests.kernel.tools.worlds import patch_of, state_of
 from tests.world import PATCH, World, files, git, plan_for
 
@@ -215,15 +216,7 @@ def test_files_that_do_not_conflict_are_kept(make_world: MakeWorld) -> None:
 
 @pytest.mark.req("AOP-259")
 @pytest.mark.parametrize("path", ["README.md", "src/a.txt"], ids=["clean", "conflict"])
-@pytest.mark.parametrize(
-    ("port", "method", "nth", "after", "done"),
-    [
-        pytest.param("record", "write", 2, True, False, id="intended"),
-        pytest.param("git.branches", "move", 1, True, False, id="branch moved"),
-        pytest.param("record", "write", 3, False, False, id="about to be recorded"),
-        pytest.param("record", "write", 3, True, True, id="recorded"),
-    ],
-)
+@DEATHS
 def test_killed_it_happened_or_did_not_and_the_next_call_ends_alike(
     built: World, path: str, port: str, method: str, nth: int, *, after: bool, done: bool
 ) -> None:
