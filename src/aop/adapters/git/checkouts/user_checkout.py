@@ -7,18 +7,12 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aop.adapters.files.locks import locked_file
 from aop.adapters.files.own_folders import own_folder
-from aop.adapters.git.checkouts.local_changes import LocalChanges, Side, StepExamination, is_behind, staged_sides
 from aop.adapters.git.checkouts.note import CheckoutNote, CheckoutNotes
 from aop.adapters.git.checkouts.operations import head_ref, operation_in_progress, rebased_ref
-from aop.adapters.git.checkouts.settings import (
-    CheckoutSettings,
-    checkout_settings,
-    filtered_paths,
-    without_filters,
-)
 from aop.adapters.git.process.output import bytes_of, object_id
 from aop.adapters.git.process.program import CHECKOUT_SECONDS, GitDir, GitResult
 from aop.adapters.git.refs.branches import Branches, branch_ref
@@ -29,6 +23,11 @@ from aop.core.errors import CheckoutBusy, CheckoutChanged, CheckoutNeedsFilter, 
 from aop.core.ids import CommitId, TreeId
 from aop.core.text.counts import count
 from aop.kernel.ports.git import CheckoutStep, TreeChange
+
+if TYPE_CHECKING:
+    # `aop status` looks for a note; only a checkout that has one is compared.
+    from aop.adapters.git.checkouts.local_changes import Side, StepExamination
+    from aop.adapters.git.checkouts.settings import CheckoutSettings
 
 _FAILED = 128
 _NOT_FRESH = re.compile(r"Entry '(.*)' not uptodate")
@@ -127,12 +126,16 @@ class UserCheckout:
         note = self._notes.read(branch)
         if note is None or note.shows == head:
             return head
+        from aop.adapters.git.checkouts.local_changes import is_behind
+
         new = self._objects.tree_of(head)
         changes = self._objects.changes(self._objects.tree_of(note.shows), new)
         return note.shows if is_behind(changes, self._staged(new)) else head
 
     def _staged(self, tree: TreeId) -> Mapping[str, Side]:
         """Return where the index differs from a tree, as it is or as it was read last."""
+        from aop.adapters.git.checkouts.local_changes import staged_sides
+
         try:
             index = os.stat(self._git_dir / "index")
         except FileNotFoundError:
@@ -156,6 +159,9 @@ class UserCheckout:
 
     def _examine(self, branch: str, old: TreeId, new: TreeId) -> tuple[Sequence[TreeChange], StepExamination]:
         """Return the paths of a step and what is there. Raises: CheckoutChanged, CheckoutNeedsFilter."""
+        from aop.adapters.git.checkouts.local_changes import LocalChanges
+        from aop.adapters.git.checkouts.settings import filtered_paths
+
         changes = self._objects.changes(old, new)
         written = [change.path for change in changes if change.new is not None]
         filtered = filtered_paths(self._git, written, self._settings)
@@ -197,6 +203,8 @@ class UserCheckout:
     def _write(
         self, *arguments: str, stdin: bytes = b"", held: int | None = None, fine: tuple[int, ...] = (0,)
     ) -> GitResult:
+        from aop.adapters.git.checkouts.settings import without_filters
+
         ran = self._git.run(
             *without_filters(self._settings),
             *arguments,
@@ -217,6 +225,8 @@ class UserCheckout:
 
     @cached_property
     def _settings(self) -> CheckoutSettings:
+        from aop.adapters.git.checkouts.settings import checkout_settings
+
         return checkout_settings(self._git)
 
 
