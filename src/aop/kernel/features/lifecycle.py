@@ -68,6 +68,14 @@ def with_status(state: FeatureState, to: Status, *, reason: str = "") -> Feature
     return msgspec.structs.replace(state, status=to, status_reason=reason, blocked_from=blocked_from)
 
 
+def back_to_building(state: FeatureState, *, reason: str) -> FeatureState:
+    """Return the feature as one that a person sends back to be built. Raises: InvalidStatusTransition."""
+    if state.status in (Status.BUILDING, Status.QA):
+        # No legal step leads back from `qa`; only a person's word does.
+        return msgspec.structs.replace(state, status=Status.BUILDING, status_reason=reason)
+    return with_status(state, Status.BUILDING, reason=reason)
+
+
 def next_steps(state: FeatureState) -> frozenset[Status]:
     """Return the statuses that may follow; from `blocked`, only those that the feature had reached before."""
     legal = LEGAL[state.status]

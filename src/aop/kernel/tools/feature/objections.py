@@ -14,7 +14,7 @@ from aop.core.roles import Role
 from aop.core.structs import copy_fields
 from aop.core.text.counts import count
 from aop.kernel.features.change_requests import ChangeRequest, RequestKind, add_request, mark_given
-from aop.kernel.features.lifecycle import change_status, require_status, store_feature, with_status
+from aop.kernel.features.lifecycle import back_to_building, change_status, require_status, store_feature, with_status
 from aop.kernel.features.questions import LARGEST_TEXT
 from aop.kernel.features.trees import masked_bytes
 from aop.kernel.features.work_requests import request_work
@@ -74,7 +74,7 @@ def request_changes(call: Call, arguments: RequestChangesArguments, tx: Transact
     elif arguments.lines is not None:
         raise InvalidArguments("The lines are of no file.", hint="Name the file too.", tool=call.tool.name)
     request = add_request(tx, state.feature_id, objection)
-    stored = _store_set_back(tx, call, state, _back_to_building(state))
+    stored = _store_set_back(tx, call, state, back_to_building(state, reason="A person requested changes."))
     facts: dict[str, Json] = {name: getattr(request, name) for name in ("number", "text", "file", "lines", "tree")}
     tx.append(call.event("changes_requested", state.feature_id, **facts))
     return _result(tx, call, state, stored, request)
@@ -159,14 +159,6 @@ def _near_names(kernel: Kernel, tree: TreeId, path: str) -> str:
     near = get_close_matches(path, known, n=NEAR_NAMES)
     names = " or ".join(f"`{kernel.redact.mask_secrets(name)}`" for name in near)
     return f" Did you mean {names}?" if names else ""
-
-
-def _back_to_building(state: FeatureState) -> FeatureState:
-    reason = "A person requested changes."
-    if state.status in (Status.BUILDING, Status.QA):
-        # No legal step leads back from `qa`; only a person's word does.
-        return msgspec.structs.replace(state, status=Status.BUILDING, status_reason=reason)
-    return with_status(state, Status.BUILDING, reason=reason)
 
 
 def _back_to_planning(state: FeatureState, base: TreeId) -> FeatureState:

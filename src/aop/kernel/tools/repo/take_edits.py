@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import msgspec
 from msgspec import Struct
@@ -19,7 +20,7 @@ from aop.core.errors import (
 )
 from aop.core.structs import copy_fields
 from aop.kernel.config.guarded_areas import guarded_areas_of
-from aop.kernel.features.lifecycle import require_status, with_status
+from aop.kernel.features.lifecycle import back_to_building, require_status
 from aop.kernel.features.tree_history import TAKEN
 from aop.kernel.features.trees import ChangedFile, changed_files
 from aop.kernel.features.work_requests import request_work
@@ -31,11 +32,11 @@ from aop.kernel.patches.proposals import PatchTarget
 from aop.kernel.plans.checks import bounds_of
 from aop.kernel.plans.waiting_queue import release_for_status
 from aop.kernel.ports.git import TreeChange
-from aop.kernel.record.documents.features import FeatureState, Status
+from aop.kernel.record.documents.features import Status
 from aop.kernel.record.port import Transaction
 from aop.kernel.tools.repo.apply_patch import judged_patch, store_patch, target_of, warnings_of
 
-REASON = "A person edited it."
+EDITED = partial(back_to_building, reason="A person edited it.")
 
 
 class TakeEditsArguments(ChangeArguments, frozen=True, kw_only=True):
@@ -74,7 +75,7 @@ def take_edits(call: Call, arguments: TakeEditsArguments) -> Outcome:
 
         def decide(tx: Transaction) -> Outcome:
             if not arguments.dry_run:
-                stored = store_patch(tx, call, arguments, patch, _back_to_building)
+                stored = store_patch(tx, call, arguments, patch, EDITED)
                 trees = {"tree": stored.tree, "before": target.state.tree}
                 tx.append(call.event(TAKEN, stored.feature_id, **trees, files=len(patch.proposal.changes)))
                 release_for_status(tx, call, stored)
@@ -100,7 +101,7 @@ def _refuse_untimely(kernel: Kernel, target: PatchTarget) -> None:
         raise PlanRequired(f"The feature `{state.feature_id}` has no accepted plan.", feature_id=state.feature_id)
     require_status(state, Status.BUILDING, Status.QA, Status.READY_TO_MERGE, Status.BLOCKED, to="take edits")
     # Raises where a blocked feature may not continue.
-    _back_to_building(state)
+    EDITED(state)
     with kernel.record.read() as view:
         is_behind = any(each.kind == "worktree" and each.key == state.feature_id for each in view.unshown())
     if is_behind:
@@ -161,12 +162,6 @@ def _is_planned(target: PatchTarget, change: TreeChange, kernel: Kernel) -> bool
 
 def _names(kernel: Kernel, paths: Sequence[str]) -> str:
     return " and ".join(f"`{kernel.redact.mask_secrets(path)}`" for path in paths)
-
-
-def _back_to_building(state: FeatureState) -> FeatureState:
-    if state.status in (Status.BUILDING, Status.QA):
-        return msgspec.structs.replace(state, status=Status.BUILDING, status_reason=REASON)
-    return with_status(state, Status.BUILDING, reason=REASON)
 
 
 TOOLS = (
