@@ -231,7 +231,9 @@ def run_aop(
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
-def run_aop_at_terminal(folder: Path, *words: str, types: str, seconds: float = 300.0) -> Ran:
+def run_aop_at_terminal(
+    folder: Path, *words: str, types: str, env: Mapping[str, str] | None = None, seconds: float = 300.0
+) -> Ran:
     """Run `aop` as a person does who types these lines at a terminal; its messages still go to a pipe."""
     ours, theirs = os.openpty()
     try:
@@ -244,7 +246,7 @@ def run_aop_at_terminal(folder: Path, *words: str, types: str, seconds: float = 
             text=True,
             check=False,
             timeout=seconds,
-            env={**os.environ, "USER": "ada"},
+            env={**os.environ, "USER": "ada", **(env or {})},
         )
     finally:
         os.close(ours)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.shops import SECONDS, Shop, error_of
 from tests.racing import until
-from tests.world import make_repository, run_aop
+from tests.world import make_repository, run_aop, run_aop_at_terminal
 
 SECRET = "ghp_" + "0123456789abcdefABCDEF0123456789abcd"
 
@@ -92,3 +92,25 @@ def test_a_name_that_is_taken_is_refused(root: Path) -> None:
         ran = run_aop(root, *words, "--json")
         assert error_of(ran)["code"] in ("feature_slug_collision", "invalid_feature_slug")
     assert (root / "agentic/features/greeting/spec.md").read_text() == "Greet.\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "spec"),
+    [
+        ('sed -i "1s/.*/Greet by name./" "$1"', 0, "Greet by name.\n"),
+        ("true", 2, None),
+        ("exit 7", 2, None),
+    ],
+)
+def test_a_spec_is_written_in_an_editor(root: Path, tmp_path: Path, script: str, code: int, spec: str | None) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text(f"#!/bin/sh\n{script}\n")
+    editor.chmod(0o755)
+    ran = run_aop_at_terminal(root, "new", "greeting", types="", env={"EDITOR": str(editor), "VISUAL": ""})
+    written = root / "agentic/features/greeting/spec.md"
+    assert (ran.code, written.read_text() if written.exists() else None) == (code, spec), ran.err
+
+
+def test_an_editor_that_is_not_there_is_named(root: Path) -> None:
+    ran = run_aop_at_terminal(root, "new", "greeting", types="", env={"VISUAL": "/nowhere/editor"})
+    assert (ran.code, "The editor `/nowhere/editor` cannot be used" in ran.err) == (2, True)

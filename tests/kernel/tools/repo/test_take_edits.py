@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aop.core.roles import Role
-from tests.world import World, files, git, run_aop
+from tests.world import World, files, git, run_aop, run_aop_at_terminal
 
 SECRET = "ghp_" + "0123456789abcdefABCDEF0123456789abcd"
 PLANNED = files(create=("src/new.txt", "src/run.sh"), modify=("src/a.txt",), delete=("src/b.txt",))
@@ -165,3 +165,12 @@ def test_the_command_shows_the_stat_and_takes_the_edits(ready: World) -> None:
     (tree(ready) / "README.md").write_text("Another text.\n")
     refused = run_aop(ready.root, "take", "one", "--yes")
     assert (refused.code, "`README.md`" in refused.err, "aop request-changes" in refused.err) == (1, True, True)
+
+
+def test_a_person_at_a_terminal_is_asked_first(ready: World) -> None:
+    (tree(ready) / "src/a.txt").write_text("one\nDEUX\nthree\n")
+    kept = run_aop_at_terminal(ready.root, "take", "one", types="n\n")
+    assert (kept.code, kept.err.endswith("Not taken. Nothing changed.\n")) == (3, True)
+    assert ready.ok("feature.state_get", feature_id="one")["front_matter"]["status"] == "ready_to_merge"
+    taken = run_aop_at_terminal(ready.root, "take", "one", types="y\n")
+    assert (taken.code, "Take these edits as a patch of one? [y/N]" in taken.err) == (0, True)
