@@ -177,6 +177,7 @@ PERSONS = {
     "repo.follow_base",
     "repo.merge",
     "repo.rebase_onto_main",
+    "repo.sync",
     "repo.take_edits",
     "run.add",
     "run.began",
