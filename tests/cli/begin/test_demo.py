@@ -16,6 +16,7 @@ import pytest
 
 from aop.core.ids import FeatureId
 from aop.kernel.record.documents.questions import Question
+from tests.cli.begin import demo_picture
 from tests.world import Ran, World, git, run_aop
 
 SECONDS = 300.0
@@ -62,6 +63,14 @@ def test_stdout_is_one_object_that_names_the_merged_features_in_their_order(kept
         ],
         "repository": str(shop.root),
     }
+
+
+def test_the_picture_in_the_readme_shows_what_is_printed(temporary: Path) -> None:
+    shown = run_aop(temporary, "demo", env={"TMPDIR": str(temporary)}, seconds=SECONDS)
+    lines = demo_picture.chosen(shown.err + shown.out)
+    if os.environ.get("AOP_WRITE_PAGE"):
+        demo_picture.PICTURE.write_text(demo_picture.drawn(lines))
+    assert demo_picture.shown_lines(demo_picture.PICTURE.read_text()) == lines
 
 
 def test_the_features_are_on_the_base_branch_as_merges_of_what_was_approved(shop: World) -> None:

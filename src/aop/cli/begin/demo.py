@@ -48,8 +48,8 @@ LONGEST_WAIT_SECONDS = 60.0
 WHAT_NEXT = """\
 What to try next:
   aop demo --keep    the same, and keep the repository
-  aop init           in your own repository: propose its configuration
-  aop run -fi SPEC   in your own repository: let an agent work on a spec"""
+  aop init           in your own repository: propose its gates, and try them
+  aop fix TEXT       in your own repository: let an agent change something"""
 
 
 class MergedFeature(Struct, frozen=True, kw_only=True):

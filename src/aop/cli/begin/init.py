@@ -177,9 +177,9 @@ def _say_end(
     if committed:
         terminal.say(f"\nNext{place}:")
     else:
-        terminal.say(f"\nCommit the files{elsewhere}, then start with a spec{place}:")
+        terminal.say(f"\nCommit the files{elsewhere}, then say what to change{place}:")
         terminal.say(f'  git add -- {" ".join(written)} && git commit -m "Let AOP manage this repository"')
-    terminal.say("  aop run -fi SPEC --agent-provider claude --wait")
+    terminal.say('  aop fix "WHAT TO CHANGE" --agent-provider claude --wait')
 
 
 def _as_json(proposal: Proposal, written: Sequence[str], gates: Sequence[GateResult], commit: str) -> dict[str, Json]:
