@@ -65,10 +65,14 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "feature.delete": PERSON,
     "feature.discover_specs": EVERYBODY,
     "feature.get_context": EVERYBODY,
+    "feature.hand_requests": set(),
     "feature.ingest_spec": {ORCHESTRATOR},
     "feature.init": {ORCHESTRATOR},
     "feature.log_append": EVERYBODY,
     "feature.ready_to_merge": PERSON,
+    "feature.redo": PERSON,
+    "feature.reject": PERSON,
+    "feature.request_changes": PERSON,
     "feature.retry": PERSON,
     "feature.state_get": EVERYBODY,
     "feature.state_patch": {ORCHESTRATOR},
@@ -78,6 +82,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "gated.resume": PERSON,
     "gated.start": PERSON,
     "gated.status": {ORCHESTRATOR},
+    "gates.check_base": PERSON,
     "gates.list": EVERYBODY,
     "gates.run": {ORCHESTRATOR, BUILDER, QA},
     "gates.status": EVERYBODY,
@@ -109,6 +114,8 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "repo.rebase_onto_main": set(),
     "repo.search": EVERYBODY,
     "repo.status": EVERYBODY,
+    "repo.sync": PERSON,
+    "repo.take_edits": PERSON,
     "report.dashboard": EVERYBODY,
     "report.feature_summary": EVERYBODY,
     "request_scope_reduction": {SWE},
@@ -117,6 +124,8 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "run.pause": PERSON,
     "run.resume": PERSON,
     "run.took": set(),
+    "run.wait": set(),
+    "run.waited": set(),
     "submit_note": {PLANNER, BUILDER, QA},
     "submit_patch": {BUILDER, QA},
     "submit_plan": {ORCHESTRATOR, PLANNER},
@@ -128,7 +137,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "usage.record": set(),
 }
 """Which roles may call a tool (`system` may call all); `person`: the orchestrator's, and never with a token."""
-CHANGES_NO_FEATURE = {"leftovers.note", "run.began"} | {
+CHANGES_NO_FEATURE = {"gates.check_base", "leftovers.note", "repo.sync", "run.began"} | {
     "escalate_for_external_help",
     "get_task",
     "request_scope_reduction",
@@ -315,6 +324,9 @@ EXAMPLES: Mapping[str, dict[str, Any]] = {
     "feature.approve": {"tree": "0" * 40, "base": "0" * 40},
     "feature.ingest_spec": {"text": "Say TWO.\n", "source_path": "specs/one.md"},
     "feature.undo": {"to": "0"},
+    "feature.hand_requests": {"worker": "builder"},
+    "feature.reject": {"text": "Another way."},
+    "feature.request_changes": {"text": "Say THREE.", "file": "src/a.txt", "lines": "2-3"},
     "escalate_for_external_help": {"markdown_report": "# Stuck"},
     "read_file": {"file_path": "README.md"},
     "search_code": {"query": "A"},
@@ -337,6 +349,7 @@ EXAMPLES: Mapping[str, dict[str, Any]] = {
     "submit_patch": {"unified_diff": PATCH},
     "submit_plan": {"plan": plan_for("one")},
     "submit_request": {"request": "question", "detail": {"question": "Which colour?"}},
+    "run.wait": {"until": "2030-01-01T12:00:00.000Z", "reason": "The quota of the model is used up."},
     "usage.begin": {"worker": "builder", "run": "run-1", "provider": "custom"},
     "usage.record": {"worker": "builder", "run": "run-1", "provider": "custom"},
 }
@@ -560,6 +573,8 @@ def tell_about(world: World) -> None:
         world.ok(tool, role=Role.SYSTEM, feature_id="one", **EXAMPLES[tool])
     for tool in ("run.began", "leftovers.note"):
         world.ok(tool, role=Role.SYSTEM, **EXAMPLES[tool])
+    assert world.ok("gates.check_base")["passed"] is True
+    assert world.ok("repo.sync")["updated"] is False
 
 
 def steer(world: World) -> None:
@@ -569,6 +584,8 @@ def steer(world: World) -> None:
     world.ok("feature.retry", feature_id="one")
     world.ok("run.add", feature_id="one")
     assert world.ok("run.took", role=Role.SYSTEM, feature_id="one")["taken"] is True
+    for tool in ("run.wait", "run.waited"):
+        world.ok(tool, role=Role.SYSTEM, feature_id="one", **EXAMPLES.get(tool, {}))
     for tool in ("run.pause", "run.resume"):
         world.ok(tool, feature_id="one")
         world.ok(tool)
@@ -581,14 +598,27 @@ def break_and_repair(world: World) -> None:
     assert error["code"] == "gate_failed"
     look_at_everything(world)
     world.ok("feature.undo", feature_id="one", to="0")
-    world.patch("one")
+    world.ok("feature.redo", feature_id="one")
+    world.ok("feature.undo", feature_id="one", to="0")
+    object_to(world)
     for mode in ("fast", "full"):
         world.ok("gates.run", operation=f"run-{mode}", feature_id="one", mode=mode)
     world.ok("gates.status", feature_id="one", operation_id="run-fast")
 
 
+def object_to(world: World) -> None:
+    """A person requests a change, the builder is given it, and the person makes the first half by hand."""
+    world.ok("feature.request_changes", feature_id="one", **EXAMPLES["feature.request_changes"])
+    world.ok("feature.hand_requests", role=Role.SYSTEM, feature_id="one", **EXAMPLES["feature.hand_requests"])
+    (world.root / ".worktrees/one/src/a.txt").write_text("one\nTWO\nthree\n")
+    assert world.ok("repo.take_edits", feature_id="one", dry_run=False)["taken"] is True
+    world.init("other")
+    world.ok("plan.submit", feature_id="other", plan_json=plan_for("other", files=files(modify=("src/b.txt",))))
+    world.ok("feature.reject", feature_id="other", **EXAMPLES["feature.reject"])
+
+
 def mark(world: World) -> None:
-    world.ok("qa.test_index_update", feature_id="one", **{**EXAMPLES["qa.test_index_update"], "expected_version": 3})
+    world.ok("qa.test_index_update", feature_id="one", **{**EXAMPLES["qa.test_index_update"], "expected_version": 5})
 
 
 def merge(world: World) -> None:
