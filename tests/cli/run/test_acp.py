@@ -39,8 +39,8 @@ class Scene:
 
     def problem(self) -> str:
         """Return what the supervisor says of the first turn."""
-        line = next(line for line in self.run().err.splitlines() if "no usable answer: " in line)
-        return line.partition("no usable answer: ")[2]
+        line = next(line for line in self.run().err.splitlines() if " failed: " in line)
+        return line.partition(" failed: ")[2]
 
 
 @pytest.mark.req("AOP-234")
@@ -75,7 +75,7 @@ def test_an_agent_brings_a_feature_to_ready_to_merge_and_is_denied_what_leaves_i
     ("manner", "problem"),
     [
         ("mumbles", "The agent exited before it answered `initialize`."),
-        ("dies", "The agent exited before it answered `session/prompt`."),
+        ("dies", "The agent exited with code 3. It printed nothing."),
         ("old", "The agent does not support MCP servers over HTTP, which AOP's tools need."),
         ("floods", "The agent wrote a line of more than 8388608 bytes, or more than 268435456 bytes in total."),
     ],

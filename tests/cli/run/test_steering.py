@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -124,8 +125,9 @@ def test_one_feature_rests_while_the_others_go_on_and_goes_on_in_the_same_run(sh
     until(lambda: shop.statuses() == {"held_one": "building", "held_two": "ready_to_merge"}, seconds=SECONDS)
     assert shop.is_supervised()
     assert shop.aop("pause").code == 0
-    assert "held_one  building        plan:pass\n          1 turn, " in shop.aop("status").out
-    assert "          paused: aop resume\n" in shop.aop("status").out
+    row = json.loads(shop.aop("status", "--json").out)["data"]["features"][0]
+    assert (row["feature_id"], row["gates"]["plan"], row["spent"]["turns"]) == ("held_one", "pass", 1)
+    assert (row["paused"], row["next_command"]) == (True, "aop resume")
     resumed = shop.aop("resume")
     assert (resumed.code, resumed.err.partition(" continues: ")[2]) == (0, "everything, held_one\n")
     shop.until_supervisor_ended()

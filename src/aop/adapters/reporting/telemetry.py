@@ -143,14 +143,15 @@ class _SpannedCalls:
 def _spanned_processes(spans: Telemetry, inner: Processes) -> Processes:
     def run(command: Command) -> CommandResult:
         began_ns, ended = time.time_ns(), inner.run(command)
-        step = _GATE_LOG.fullmatch(command.log_path.name)
+        step, folder = _GATE_LOG.fullmatch(command.log_path.name), command.log_path.parents[1]
         if step is not None:
             spans.add(
                 f"gate {step[2]}",
                 {
                     "aop.gate_run_id": step[1],
                     "aop.gate_step": step[2],
-                    "aop.feature_id": command.log_path.parents[1].name,
+                    # Gates of the base branch belong to no feature, and log elsewhere.
+                    **({"aop.feature_id": folder.name} if folder.parent.name == "features" else {}),
                     "aop.sandbox": ended.sandbox_level,
                     "aop.ending": ended.ending,
                     **({} if ended.exit_code is None else {"process.exit.code": ended.exit_code}),

@@ -31,7 +31,7 @@ from aop.adapters.agents.workers.turn_faults import protocol_fault
 from aop.adapters.agents.workers.vendor_session import SessionContext, answer_of
 from aop.adapters.files.own_folders import held_folder
 from aop.adapters.processes.step_log import StepLog
-from aop.core.errors import NoUsableAnswer
+from aop.core.errors import AgentTimedOut, NoUsableAnswer
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.ports.processes import Command, CommandResult, Ending
@@ -226,6 +226,8 @@ def _clearest_refusal(refusal: NoUsableAnswer, broken: NoUsableAnswer | None, st
     """Return the refusal that explains best why a turn has no answer."""
     if stop_reason:
         return NoUsableAnswer(f"The agent stopped (`{stop_reason[:40]}`) without a submission or a changed file.")
-    if broken is None or ("error" not in broken.facts and refusal.code != NoUsableAnswer.code):
+    # A conversation that broke explains why AOP stopped the agent, but not why the agent exited.
+    is_unexplained = refusal.code in (NoUsableAnswer.code, AgentTimedOut.code)
+    if broken is None or ("error" not in broken.facts and not is_unexplained):
         return refusal
     return protocol_fault(broken.message, dict(broken.facts)) or broken
