@@ -348,7 +348,7 @@ def test_the_status_is_the_dashboard_for_programs(repository: Path) -> None:
 def test_without_features_the_status_says_how_to_begin(tmp_path: Path) -> None:
     ran = run_aop(make_repository(tmp_path / "repo"), "status")
     assert (ran.code, ran.out) == (0, "repo on main | no supervisor | 0 features\n")
-    assert ran.err == "No features yet. Start with a spec: aop run --file SPEC\n"
+    assert ran.err == 'No features yet. Start with: aop fix "WHAT TO CHANGE"\n'
 
 
 @pytest.mark.req("AOP-266")

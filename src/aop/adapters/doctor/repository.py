@@ -25,6 +25,7 @@ from aop.core.text.yaml import MAX_YAML_BYTES
 from aop.kernel.config.gates import Mode, Step
 from aop.kernel.config.in_force import Config
 from aop.kernel.config.loader import ConfigText, ConfigTexts, load_config
+from aop.kernel.config.worktrees import WorktreeRules
 from aop.kernel.gates.steps import missing_steps, needed_modes
 from aop.kernel.ports.git import FileMode
 
@@ -153,18 +154,19 @@ def check_programs(repository: Repository, config: Config, environ: Mapping[str,
         for mode in Mode
         for step in profile.modes.steps(mode) or ()
     }
-    problems = [_program_problem(repository, tree, step, environ) for step in steps.values()]
+    given = config.policy.worktree
+    problems = [_program_problem(repository, tree, given, step, environ) for step in steps.values()]
     yield from dict.fromkeys(problem for problem in problems if problem is not None)
     if steps and not any(problems):
         yield fine("programs", ", ".join(sorted({step.cmd[0] for step in steps.values()})))
 
 
 def _program_problem(
-    repository: Repository, tree: TreeId | None, step: Step, environ: Mapping[str, str]
+    repository: Repository, tree: TreeId | None, given: WorktreeRules, step: Step, environ: Mapping[str, str]
 ) -> Check | None:
     program = step.cmd[0]
     if "/" in program:
-        return _path_problem(repository, tree, step)
+        return _path_problem(repository, tree, given, step)
     # Looked up as in a worktree: a virtual environment in the checkout is not on a worktree's PATH.
     worktree = str(repository.root / ".worktrees" / "any")
     named = step.env.get("PATH", environ.get("PATH", ""))
@@ -183,7 +185,7 @@ def _program_problem(
     )
 
 
-def _path_problem(repository: Repository, tree: TreeId | None, step: Step) -> Check | None:
+def _path_problem(repository: Repository, tree: TreeId | None, given: WorktreeRules, step: Step) -> Check | None:
     program = step.cmd[0]
     if os.path.isabs(program):
         missing = f"The step `{step.name}` runs `{program}`, which is not a program on this machine."
@@ -191,8 +193,13 @@ def _path_problem(repository: Repository, tree: TreeId | None, step: Step) -> Ch
     path = posixpath.normpath(posixpath.join(step.cwd or "", program))
     entry = repository.objects.entry(tree, path) if tree else None
     if entry is None:
-        absent = f"The step `{step.name}` runs `{program}`, but the base branch has no `{path}`."
-        return warning("programs", absent, "Commit it, unless an earlier step creates it.")
+        is_linked = any(path == link or path.startswith(f"{link}/") for link in given.link)
+        if given.setup or (is_linked and _is_program(str(repository.root / path))):
+            return None
+        place = "checkout" if is_linked else "base branch"
+        absent = f"The step `{step.name}` runs `{program}`, but the {place} has no `{path}`."
+        fix = "Create it, or change `worktree.link`." if is_linked else "Commit it, unless an earlier step creates it."
+        return warning("programs", absent, fix)
     if entry.mode is FileMode.FILE:
         closed = f"The step `{step.name}` runs `{program}`, but `{path}` is not executable."
         return failure("programs", closed, f"git update-index --chmod=+x {path} && git commit")

@@ -60,7 +60,7 @@ def _show(
     # One write: a line at a time would be a system call each.
     terminal.text("\n".join(lines))
     if not features and not waiting:
-        terminal.say("No features yet. Start with a spec: aop run --file SPEC")
+        terminal.say('No features yet. Start with: aop fix "WHAT TO CHANGE"')
 
 
 def _waiting_to_start(app: App, dashboard: Mapping[str, Any]) -> tuple[str, ...]:
