@@ -93,6 +93,17 @@ def test_a_name_stands_for_one_thing_in_a_top_level_package() -> None:
     assert {name: modules for name, modules in shared.items() if name not in ONE_THING_IN_TWO_ROOMS} == {}
 
 
+def test_a_tool_of_the_kernel_uses_no_other_tool() -> None:
+    """What two of them need is a rule, and stands below them."""
+    texts = {_module(path): path.read_text() for path in (SOURCE / "kernel" / "tools").rglob("*.py")}
+    tools = [name for name, text in texts.items() if "\nTOOLS = " in text]
+    assert [(user, used) for user, text in texts.items() for used in tools if f"from {used} import" in text] == []
+
+
+def _module(path: Path) -> str:
+    return ".".join(("aop", *path.relative_to(SOURCE).with_suffix("").parts))
+
+
 def test_every_refusal_stands_in_the_one_list_of_them() -> None:
     """A narrower one elsewhere would be in the published codes only after its module was imported."""
     listed = {node.name for node in classes(SOURCE / "core" / "errors.py") if node.name != "Fault"}

@@ -136,6 +136,13 @@ def change_status(
     return stored
 
 
+def store_changed(tx: Transaction, call: Call, before: FeatureState, after: FeatureState) -> FeatureState:
+    """Store a changed feature; a new status is noted in the journal."""
+    if after.status is before.status:
+        return store_feature(tx, before, after, now=call.kernel.now())
+    return change_status(tx, call, before, after)
+
+
 def _withdraw_approvals(tx: Transaction, state: FeatureState) -> None:
     """Withdraw open approvals: a tree that becomes ready again needs a new one."""
     for approval in list(tx.all(Approval)):

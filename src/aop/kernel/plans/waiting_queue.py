@@ -11,7 +11,7 @@ import msgspec
 from aop.core.errors import BlockedByCollisionPolicy, Json, Refusal
 from aop.core.ids import FeatureId, OperationId
 from aop.kernel.config.policy import Policy
-from aop.kernel.features.lifecycle import feature_index, store_feature, store_index, with_status
+from aop.kernel.features.lifecycle import feature_index, store_changed, store_feature, store_index, with_status
 from aop.kernel.gateway.calls import Call, feature_named
 from aop.kernel.locks.grants import grant_or_renew, leases_of, lock_on, release_leases
 from aop.kernel.locks.leases import Busy, Grant, LockRequest, Now, read_clock, request_lease
@@ -75,6 +75,14 @@ def release_for_status(tx: Transaction, call: Call, state: FeatureState) -> None
     if state.status is not Status.BLOCKED:
         leave_queue(tx, state.feature_id, now)
     admit_waiting_plans(tx, call)
+
+
+def store_and_release(tx: Transaction, call: Call, before: FeatureState, after: FeatureState) -> FeatureState:
+    """Store a changed feature, and release what it needs no longer if its status is new; return it as it is then."""
+    stored = store_changed(tx, call, before, after)
+    if stored.status is not before.status:
+        release_for_status(tx, call, stored)
+    return feature_named(tx, stored.feature_id)
 
 
 def admit_waiting_plans(tx: Transaction, call: Call) -> tuple[FeatureId, ...]:

@@ -14,7 +14,7 @@ from aop.core.roles import Role
 from aop.core.structs import copy_fields
 from aop.core.text.counts import count
 from aop.kernel.features.change_requests import ChangeRequest, RequestKind, add_request, mark_given
-from aop.kernel.features.lifecycle import back_to_building, change_status, require_status, store_feature, with_status
+from aop.kernel.features.lifecycle import back_to_building, require_status, with_status
 from aop.kernel.features.questions import LARGEST_TEXT
 from aop.kernel.features.trees import masked_bytes
 from aop.kernel.features.work_requests import request_work
@@ -23,7 +23,7 @@ from aop.kernel.gates.qa_index import renew_index
 from aop.kernel.gates.steps import reset_verdicts
 from aop.kernel.gateway.calls import Call, ChangeArguments, Kernel, Outcome, Tool, committed, feature_named, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS, SYSTEM
-from aop.kernel.plans.waiting_queue import release_for_status
+from aop.kernel.plans.waiting_queue import store_and_release
 from aop.kernel.ports.git import FileMode, TreeEntry
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.plans import AcceptedPlan
@@ -173,11 +173,7 @@ def _back_to_planning(state: FeatureState, base: TreeId) -> FeatureState:
 def _store_set_back(tx: Transaction, call: Call, before: FeatureState, after: FeatureState) -> FeatureState:
     """Store a feature in an earlier status, and ask the supervisor to continue it."""
     request_work(tx, call, before.feature_id, again=True)
-    if after.status is before.status:
-        return store_feature(tx, before, after, now=call.kernel.now())
-    stored = change_status(tx, call, before, after)
-    release_for_status(tx, call, stored)
-    return feature_named(tx, stored.feature_id)
+    return store_and_release(tx, call, before, after)
 
 
 def _result(

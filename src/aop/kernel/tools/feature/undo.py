@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from aop.core.errors import Fault, FileNotFound, InvalidArguments
 from aop.core.ids import ObjectId, TreeId
 from aop.core.structs import copy_fields
-from aop.kernel.features.lifecycle import change_status, require_status, store_feature, with_status
+from aop.kernel.features.lifecycle import require_status, with_status
 from aop.kernel.features.tree_history import BASES, WITH_TREES, TreeHistory, history_of
 from aop.kernel.features.work_requests import request_work, store_pause
 from aop.kernel.features.worktree_hold import held_worktree
@@ -20,7 +20,7 @@ from aop.kernel.gateway.calls import Call, ChangeArguments, FeatureArguments, Ou
 from aop.kernel.gateway.role_sets import COORDINATORS, READERS
 from aop.kernel.patches.checks import judge_plan
 from aop.kernel.plans.checks import bounds_of
-from aop.kernel.plans.waiting_queue import release_for_status
+from aop.kernel.plans.waiting_queue import store_and_release
 from aop.kernel.ports.git import GitObjects
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.plans import AcceptedPlan
@@ -109,7 +109,7 @@ def _go_to_tree(call: Call, arguments: ChangeArguments, to: str | None, way: Lit
             # At this version the feature still has the plan by which the tree was judged.
             state = the_feature(tx, msgspec.structs.replace(arguments, expected_version=seen.version))
             tx.append(call.event(EVENTS[way], state.feature_id, tree=target, before=state.tree))
-            stored = _store_moved(tx, call, state, target)
+            stored = store_and_release(tx, call, state, _with_other_tree(state, target))
             renew_index(tx, stored, whole_diff, accepted.plan if accepted else None, kernel.config())
             tx.mark_unshown("worktree", stored.feature_id)
             store_pause(tx, call, stored.feature_id)
@@ -117,16 +117,6 @@ def _go_to_tree(call: Call, arguments: ChangeArguments, to: str | None, way: Lit
             return copy_fields(UndoResult, feature_named(tx, stored.feature_id), before=state.tree)
 
         return call.commit(decide)
-
-
-def _store_moved(tx: Transaction, call: Call, state: FeatureState, target: TreeId) -> FeatureState:
-    """Store a feature with another of its trees, and release what it needs no longer."""
-    after = _with_other_tree(state, target)
-    if after.status is state.status:
-        return store_feature(tx, state, after, now=call.kernel.now())
-    stored = change_status(tx, call, state, after)
-    release_for_status(tx, call, stored)
-    return feature_named(tx, stored.feature_id)
 
 
 def _target(

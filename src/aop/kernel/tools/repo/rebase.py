@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from aop.core.ids import CommitId
 from aop.core.structs import copy_fields
-from aop.kernel.features.lifecycle import LIVING, change_status, require_status, store_feature, with_status
+from aop.kernel.features.lifecycle import LIVING, require_status, store_changed, with_status
 from aop.kernel.features.work_requests import request_work
 from aop.kernel.features.worktree_hold import held_feature, unchanged_feature
 from aop.kernel.gates.qa_index import renew_index
@@ -129,10 +129,7 @@ def _move(
         unchanged_feature(tx, arguments, state)
         facts = {"old_base": state.base_commit, "base": after.base_commit, "tree": after.tree, "old_tree": state.tree}
         tx.append(call.event("feature_rebased", name, **facts))
-        if after.status is state.status:
-            stored = store_feature(tx, state, after, now=kernel.now())
-        else:
-            stored = change_status(tx, call, state, after)
+        stored = store_changed(tx, call, state, after)
         if state.status is Status.READY_TO_MERGE:
             # Its run has ended; the next one proves it again, or resolves the conflict.
             request_work(tx, call, name, again=True)

@@ -28,13 +28,12 @@ from aop.kernel.features.worktree_hold import held_worktree
 from aop.kernel.gateway.calls import Call, ChangeArguments, Kernel, Outcome, Tool, feature_named
 from aop.kernel.gateway.role_sets import COORDINATORS
 from aop.kernel.patches.checks import judge_plan
-from aop.kernel.patches.proposals import PatchTarget
+from aop.kernel.patches.proposals import PatchTarget, judged_patch, store_patch, target_of, warnings_of
 from aop.kernel.plans.checks import bounds_of
 from aop.kernel.plans.waiting_queue import release_for_status
 from aop.kernel.ports.git import TreeChange
 from aop.kernel.record.documents.features import Status
 from aop.kernel.record.port import Transaction
-from aop.kernel.tools.repo.apply_patch import judged_patch, store_patch, target_of, warnings_of
 
 EDITED = partial(back_to_building, reason="A person edited it.")
 
