@@ -6,11 +6,11 @@ import shutil
 from collections.abc import Iterator
 
 from aop.adapters.doctor.checks import Check, failure, fine
-from aop.adapters.projects.trials.base_runs import run_on_base
 from aop.core.errors import Refusal
 from aop.core.ids import CommitId
 from aop.kernel.config.gates import Mode
 from aop.kernel.config.in_force import Config
+from aop.kernel.gates.base_verdicts import base_plan, run_on_base
 from aop.kernel.gates.gate_runs import decisive_step
 from aop.kernel.gates.steps import needed_modes
 from aop.kernel.gateway.calls import Call
@@ -36,7 +36,7 @@ def check_base_gates(call: Call, config: Config, head: CommitId) -> Iterator[Che
 def _check(call: Call, config: Config, head: CommitId, profile: str, mode: Mode) -> Check:
     name = f"{profile} {mode}"
     try:
-        run = run_on_base(call, config, head, profile, mode, logs=LOGS)
+        run = run_on_base(call, base_plan(call, config, head, profile, mode, logs=LOGS))
     except Refusal as refusal:
         return failure(name, refusal.message, refusal.next_action)
     seconds = f"{sum(step.seconds for step in run.steps):.1f} s, sandbox {run.sandbox_level}"

@@ -6,10 +6,11 @@ from aop.core.errors import NoGateSteps
 from aop.core.ids import CommitId, FeatureId
 from aop.kernel.config.gates import Mode
 from aop.kernel.config.in_force import Config
-from aop.kernel.gates.gate_runs import GatePlan
+from aop.kernel.gates.gate_runs import GatePlan, run_gates
 from aop.kernel.gates.reports.verdict import reports_of
 from aop.kernel.gates.steps import definition_of, effective_steps, missing_steps, profile_named
 from aop.kernel.gateway.calls import Call
+from aop.kernel.record.documents.base import next_version
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.gate_runs import BaseVerdict, GateRun, Subject, Verdict
 from aop.kernel.record.port import Snapshot, Transaction
@@ -32,7 +33,9 @@ def refuse_empty_gates(config: Config) -> None:
         )
 
 
-def base_plan(call: Call, config: Config, head: CommitId, profile_name: str, mode: Mode) -> GatePlan:
+def base_plan(
+    call: Call, config: Config, head: CommitId, profile_name: str, mode: Mode, *, logs: str = LOGS
+) -> GatePlan:
     """Return the gate run that proves a commit of the base branch itself."""
     profile = profile_named(config.gates, profile_name)
     steps = effective_steps(profile_name, profile, mode, None, config.policy)
@@ -50,8 +53,14 @@ def base_plan(call: Call, config: Config, head: CommitId, profile_name: str, mod
         ),
         policy=config.policy,
         config_hash=config.hash,
-        logs=LOGS,
+        logs=logs,
     )
+
+
+def run_on_base(call: Call, plan: GatePlan) -> GateRun:
+    """Run gates in a scratch checkout of their base commit. Raises: WorktreeSetupFailed, and as `run_gates`."""
+    with call.kernel.git.worktrees.scratch(plan.subject.base_commit) as checkout:
+        return run_gates(call, plan, checkout)
 
 
 def verdict_key(subject: Subject) -> str:
@@ -69,7 +78,7 @@ def store_verdict(tx: Transaction, run: GateRun, *, accepted_by: str = "") -> No
     key = verdict_key(run.subject)
     known = tx.get(BaseVerdict, key)
     verdict = BaseVerdict(
-        version=known.version + 1 if known else 1,
+        version=next_version(known),
         tree=run.subject.tree,
         definition=run.subject.definition,
         passed=run.verdict is Verdict.PASS,

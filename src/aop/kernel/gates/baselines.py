@@ -6,8 +6,8 @@ import msgspec
 
 from aop.core.errors import GateTimeout, TransientExecFailure
 from aop.core.ids import CommitId
-from aop.kernel.gates.base_verdicts import store_verdict
-from aop.kernel.gates.gate_runs import GatePlan, run_gates
+from aop.kernel.gates.base_verdicts import run_on_base, store_verdict
+from aop.kernel.gates.gate_runs import GatePlan
 from aop.kernel.gateway.calls import Call
 from aop.kernel.record.documents.gate_runs import GateRun, TestBaseline
 from aop.kernel.record.port import Transaction
@@ -24,8 +24,7 @@ def tests_on_base(call: Call, plan: GatePlan) -> int | None:
         return known.ran
     call.report(f"{plan.feature_id}: {plan.mode} gates on the base first, to count its tests")
     subject = msgspec.structs.replace(plan.subject, tree=call.kernel.git.objects.tree_of(base))
-    with call.kernel.git.worktrees.scratch(base) as checkout:
-        run = run_gates(call, msgspec.structs.replace(plan, subject=subject), checkout)
+    run = run_on_base(call, msgspec.structs.replace(plan, subject=subject))
     with call.kernel.record.write() as tx:
         store_baseline(tx, base, run)
         store_verdict(tx, run)

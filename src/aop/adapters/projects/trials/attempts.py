@@ -6,13 +6,13 @@ import shutil
 from collections.abc import Callable, Sequence
 
 from aop.adapters.projects.drafts import Draft
-from aop.adapters.projects.trials.base_runs import run_on_base
 from aop.adapters.projects.trials.cures import RedStep
 from aop.adapters.projects.trials.trial import EXPLAINED, Attempt
 from aop.core.errors import CoverageBelowMinimum, WorktreeSetupFailed
 from aop.core.ids import CommitId
 from aop.kernel.config.gates import Mode
 from aop.kernel.config.in_force import Config
+from aop.kernel.gates.base_verdicts import PROFILE, base_plan, run_on_base
 from aop.kernel.gates.causes import Cause, cause_of
 from aop.kernel.gates.gate_runs import decisive_step
 from aop.kernel.gateway.calls import Call
@@ -29,7 +29,7 @@ def attempts_on(call: Call, head: CommitId, config_with: Callable[[Sequence[Draf
     def attempt(draft: Draft, mode: Mode) -> RedStep | None:
         red: RedStep | None
         try:
-            run = run_on_base(call, config_with([draft]), head, "default", mode, logs=LOGS)
+            run = run_on_base(call, base_plan(call, config_with([draft]), head, PROFILE, mode, logs=LOGS))
         except WorktreeSetupFailed as refusal:
             red, log = _red_setup(call, draft, mode, refusal)
             seconds = ""

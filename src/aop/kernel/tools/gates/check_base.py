@@ -12,10 +12,11 @@ from aop.kernel.gates.base_verdicts import (
     base_plan,
     known_verdict,
     refuse_empty_gates,
+    run_on_base,
     store_verdict,
     verdict_key,
 )
-from aop.kernel.gates.gate_runs import GatePlan, decisive_step, evidence_pointers, machine_identity, run_gates
+from aop.kernel.gates.gate_runs import GatePlan, decisive_step, evidence_pointers, machine_identity
 from aop.kernel.gateway.calls import Answer, Arguments, Call, Outcome, Tool
 from aop.kernel.gateway.role_sets import COORDINATORS
 from aop.kernel.record.documents.base import revise
@@ -55,8 +56,7 @@ def check_base(call: Call, arguments: CheckBaseArguments) -> Outcome:
     if known is not None and _is_used_again(call, plan, known, anyway=arguments.anyway):
         return call.commit(lambda tx: _reuse(tx, call, plan, known))
     call.report(f"Running the {Mode.FAST} gates on {branch} once, to see that work can begin")
-    with call.kernel.git.worktrees.scratch(head) as checkout:
-        run = run_gates(call, plan, checkout)
+    run = run_on_base(call, plan)
     return call.commit(lambda tx: _record(tx, call, branch, run, anyway=arguments.anyway))
 
 
