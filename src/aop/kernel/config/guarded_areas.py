@@ -15,6 +15,8 @@ OWN = tuple(Area(name) for name in ("agentic", ".aop", ".worktrees"))
 STEERING_GIT = tuple(Area(f"**/{name}") for name in (".gitattributes", ".gitignore", ".gitmodules"))
 """Files that change how git treats others; only a person opens them, by name."""
 
+PLACING = (Area(".worktreeinclude"),)
+"""The file that names what of the user's checkout is copied into worktrees, for gates to read."""
 
 AREA_LOCK = "protected:"
 """Prefix of the name of a lock on a protected area."""
@@ -26,6 +28,8 @@ class GuardedAreas(Struct, frozen=True, kw_only=True):
     protected: tuple[Area, ...]
     steering: tuple[Area, ...]
     """Files that decide what the tests mean."""
+    linked: tuple[Area, ...] = ()
+    """Where `worktree.link` puts a link: a file of a feature in its place would be run instead, as a gate."""
     exclusive: tuple[Area, ...]
     permitted: tuple[Area, ...]
     """Guarded paths that a person has permitted by name."""
@@ -46,6 +50,8 @@ class GuardedAreas(Struct, frozen=True, kw_only=True):
             return "it steers git itself"
         if any(area.covers(path, fold=True) for area in self.steering):
             return "it steers the tests"
+        if any(area.covers(path, fold=True) for area in (*PLACING, *self.linked)):
+            return "it steers what your checkout gives to worktrees"
         return None
 
     def _misspells_lockable(self, path: str) -> bool:
@@ -77,6 +83,7 @@ def guarded_areas_of(policy: Policy, opened: frozenset[str] = frozenset()) -> Gu
         protected=_areas(tuple(text for text in policy.protected_areas if text not in lockable), matching),
         lockable=_areas(tuple(text for text in policy.protected_areas if text in lockable), matching),
         steering=_areas(policy.steering_files, Matching.GLOB),
+        linked=tuple(Area(path) for path in policy.worktree.link),
         exclusive=_areas(policy.exclusive_areas, matching),
         permitted=_areas(policy.permitted_protected_paths, Matching.GLOB),
         opened=opened,

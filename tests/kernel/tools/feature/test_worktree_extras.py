@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.world import FILES, PASSING_GATES, World, git, make_repository
+from aop.core.roles import Role
+from tests.world import FILES, PASSING_GATES, World, git, make_repository, plan_for
 
 Making = Callable[..., World]
 
@@ -113,12 +114,49 @@ def test_files_that_worktreeinclude_names_on_the_base_branch_are_copied(making: 
     assert "SETTING=1\na library\n" in gate_log(world)
 
 
-def test_a_worktreeinclude_of_a_feature_is_not_read(making: Making) -> None:
-    world = making()
+def test_a_worktreeinclude_of_a_feature_is_not_read_even_if_a_person_permits_to_change_it(making: Making) -> None:
+    world = making(link="[]\npermitted_protected_paths: [.worktreeinclude]")
     world.plan(files={"create": [".worktreeinclude"], "modify": [], "delete": []}, allowed_areas=["."])
     world.patch(diff="--- /dev/null\n+++ b/.worktreeinclude\n@@ -0,0 +1 @@\n+*.local\n")
     assert "SETTING=1" not in gate_log(world)
     assert not (worktree(world) / ".env.local").exists()
+
+
+@pytest.mark.parametrize(
+    "path", [".worktreeinclude", "modules/bin/python", "modules", "Modules/lib.txt", ".venv/bin/python", ".venv"]
+)
+def test_no_feature_changes_what_the_checkout_gives_to_worktrees(making: Making, path: str) -> None:
+    world = making(link="[modules]")
+    files = {"create": [path, "src/new.txt"], "modify": [], "delete": []}
+    world.init("one")
+    plan = plan_for("one", files=files, allowed_areas=["."])
+    planned = world.refusal("plan.submit", feature_id="one", plan_json=plan)
+    diff = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+*.local\n"
+    patched = world.refusal("repo.apply_patch", role=Role.BUILDER, feature_id="one", unified_diff=diff)
+    assert (planned["code"], patched["code"]) == ("protected_path", "plan_required")
+
+
+@pytest.mark.parametrize(("linked_at_first", "kept"), [(True, []), (False, ["forged\n"])])
+def test_a_folder_that_a_step_puts_in_the_place_of_a_link_is_not_used_by_the_next_run(
+    making: Making, *, linked_at_first: bool, kept: list[str]
+) -> None:
+    world = making(link="[modules]")
+    there, given, hidden = worktree(world), world.root / "modules", world.root / "modules.hidden"
+    if not linked_at_first:
+        given.rename(hidden)
+    world.plan("one")
+    if linked_at_first:
+        (there / "modules").unlink()
+    else:
+        hidden.rename(given)
+    (there / "modules/bin").mkdir(parents=True)
+    (there / "modules/lib.txt").write_text("forged\n")
+    (there / "modules/bin").chmod(0)
+    (there / "modules").chmod(0o500)
+    assert gate_log(world).splitlines()[1:] == ["a library"]
+    assert os.readlink(there / "modules") == str(given)
+    quarantined = (world.root / ".aop/quarantine").glob("one/1/modules/lib.txt")
+    assert [path.read_text() for path in quarantined] == kept
 
 
 def test_what_was_placed_is_no_part_of_the_feature_and_goes_with_its_worktree(making: Making) -> None:

@@ -10,7 +10,15 @@ from pathlib import Path
 
 import msgspec
 
-from aop.adapters.files.own_folders import held_folder, own_folder, place_file, remove_files
+from aop.adapters.files.own_folders import (
+    Quarantine,
+    grant_access,
+    held_folder,
+    open_parent,
+    own_folder,
+    place_file,
+    remove_files,
+)
 from aop.adapters.git.process.output import split_names
 from aop.adapters.git.process.program import GitDir
 from aop.adapters.git.worktrees.registrations import Registrations
@@ -65,9 +73,10 @@ class CheckoutExtras:
         remove_files(folder, sorted(before.difference(copies, targets)))
         for path in copies:
             self._copy(folder, path)
-        linked = [path for path, target in targets.items() if self._link(folder, path, target, is_own=path in before)]
-        self._note(registration, frozenset(copies).union(linked))
-        return tuple(targets[path] for path in linked)
+        for path, target in targets.items():
+            self._link(folder, path, target, is_own=path in before)
+        self._note(registration, frozenset(copies).union(targets))
+        return tuple(targets.values())
 
     def identity(self, folder: Path) -> str:
         found = os.lstat(folder / ".git")
@@ -125,17 +134,29 @@ class CheckoutExtras:
                 made.chmod(stat.S_IMODE(mode) & 0o777)
                 _place_made(folder, path, made)
 
-    def _link(self, folder: Path, path: str, target: str, *, is_own: bool) -> bool:
-        """Make a link in a folder unless its place is taken; tell whether the link exists."""
+    def _link(self, folder: Path, path: str, target: str, *, is_own: bool) -> None:
+        """Make a link in a folder; what a step has put in the place of AOP's own is removed."""
         place = folder / path
-        if place.is_symlink() and os.readlink(place) == target:
-            return True
-        if os.path.lexists(place) and not (is_own and place.is_symlink()):
-            return False
+        if place.is_symlink():
+            if os.readlink(place) == target:
+                return
+        elif os.path.lexists(place):
+            # What git ignores outlives a run; the next one would take these programs for the linked ones.
+            self._clear(folder, path, is_own=is_own)
         with held_folder(own_folder(self._root, ".aop", "tmp")) as beside:
             (beside / "made").symlink_to(target)
             _place_made(folder, path, beside / "made")
-        return True
+
+    def _clear(self, folder: Path, path: str, *, is_own: bool) -> None:
+        """Remove what is in a link's place if AOP's own link was there before, else move it to quarantine."""
+        if (folder / path).is_dir():
+            # A folder without the right to write cannot be moved.
+            grant_access(folder / path)
+        if not is_own:
+            Quarantine(self._root, folder.name).take(folder, path)
+            return
+        with held_folder(own_folder(self._root, ".aop", "tmp")) as beside, open_parent(folder, path) as (parent, name):
+            os.rename(name, beside / "old", src_dir_fd=parent)
 
     def _note(self, registration: Path, paths: frozenset[str]) -> None:
         if paths == read_placed_paths(registration / PLACED):
