@@ -440,10 +440,12 @@ def test_nobody_is_asked_about_a_feature_whose_proof_is_out_of_date(ready: Path)
 
 
 def test_a_person_is_told_what_is_not_part_of_the_feature(ready: Path) -> None:
-    (ready / ".worktrees/one/notes.txt").write_text("mine\n")
+    for name in ("notes.txt", "\x1b[2J\nGates    full: pass"):
+        (ready / ".worktrees/one" / name).write_text("mine\n")
     ran = run_aop(ready, "approve", "one", "--yes")
     assert ran.code == 0
-    assert "In the worktree, but not part of the feature: notes.txt" in ran.err
+    forged = '"\\u{1b}[2J\\u{a}Gates    full: pass"'
+    assert f"In the worktree, but not part of the feature: {forged}, notes.txt" in ran.err
 
 
 def test_a_merge_prints_the_commit_and_nothing_else_on_stdout(ready: Path) -> None:

@@ -13,6 +13,7 @@ progress = Progress(Terminal(json=False), ["one", "a-longer-name"])
 progress("one", "planner: answers with PLAN_SUBMISSION")
 progress("a-longer-name", "ends: ready_to_merge")
 progress("added-payments-export-for-accountants", "ends: failed")
+progress("one", "asks: Go on?\\x1b[2J\\n\\u202eforged")
 """
 
 
@@ -22,4 +23,5 @@ def test_the_features_of_a_run_are_aligned() -> None:
         "    T s  one:           planner: answers with PLAN_SUBMISSION",
         "    T s  a-longer-name: ends: ready_to_merge",
         "    T s  added-paymen…accountants: ends: failed",
+        "    T s  one:           asks: Go on?\\u{1b}[2J \\u{202e}forged",
     ]

@@ -8,6 +8,7 @@ from typing import Any
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
+from aop.core.text.visible import visible_name
 from aop.kernel.gateway.calls import Envelope
 from aop.kernel.merges.base_moves import conflict_before_merge
 from aop.kernel.merges.checkout import check_checkout_follows
@@ -83,4 +84,4 @@ def _show(terminal: Terminal, status: Any, stat: Any, evidence: Any) -> None:
         age = "" if run["current"] else " (of an older tree, no longer valid)"
         terminal.say(f"Gates    {mode}: {run['verdict']}{age}, sandbox {run['sandbox_level']}, log {run['log_path']}")
     if status["strays"]:
-        terminal.say(f"In the worktree, but not part of the feature: {', '.join(status['strays'])}")
+        terminal.say(f"In the worktree, but not part of the feature: {', '.join(map(visible_name, status['strays']))}")

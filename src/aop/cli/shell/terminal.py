@@ -118,7 +118,11 @@ class Terminal:
         code = str(error["code"])
         if self.json:
             return self._object(exit_of(code), {"error": error}, evidence)
-        self.say(f"aop: {error['message']} [{code}]")
+        # A message may quote an agent, or name a file of its.
+        from aop.core.text.visible import visible
+
+        shown = "\n".join(map(visible, str(error["message"]).split("\n")))
+        self.say(f"aop: {shown} [{code}]")
         details = error["details"]
         feature = details.get("feature_id") if isinstance(details, Mapping) else None
         actions = details.get("suggested_next_actions", ()) if isinstance(details, Mapping) else ()

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from aop.cli.screens.tables import shorten, wrap
 from aop.cli.shell.terminal import Terminal
 from aop.core.ids import FeatureId
+from aop.core.text.visible import visible
 
 WIDEST_NAME = 24
 _TIME = "{:7.1f} s  "
@@ -22,10 +23,12 @@ class Progress:
         self._width = min(max(map(len, features), default=0), WIDEST_NAME) + 1
 
     def __call__(self, feature_id: FeatureId, line: str) -> None:
-        """Print one step of a feature."""
+        """Print one step of a feature; its words may be an agent's."""
         name = f"{shorten(feature_id, WIDEST_NAME)}:"
         begin = f"{_TIME.format(self.seconds())}{name:<{self._width}} "
-        first, *others = wrap(line, max(self._terminal.message_width - len(begin), WIDEST_NAME))
+        first, *others = wrap(
+            visible(" ".join(line.split())), max(self._terminal.message_width - len(begin), WIDEST_NAME)
+        )
         self._terminal.say("\n".join([f"{begin}{first}", *(f"{'':<{len(begin)}}{each}" for each in others)]))
 
     def seconds(self) -> float:
