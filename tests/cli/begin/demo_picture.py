@@ -15,7 +15,7 @@ SHOWN = (
     *("volume_discount: merged into", "`main` is now"),
 )
 """What the chosen lines contain, in the order of the picture."""
-WIDTH, LINE, LEFT, TOP = 1010, 19, 18, 48
+WIDTH, LINE, LEFT, TOP = 1060, 19, 18, 48
 COLOURS = (
     ("did not pass", "#f47067"),
     ("the log says", "#f47067"),
