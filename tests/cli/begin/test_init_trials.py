@@ -168,6 +168,21 @@ def test_tests_that_need_the_network_are_named_as_such(tmp_path: Path) -> None:
     )
 
 
+def test_each_project_of_a_monorepo_is_run_on_a_base_branch_of_another_name(tmp_path: Path) -> None:
+    files = {"setup.py": "", "tests/test_a.py": PASSING}
+    root = make_repository(
+        tmp_path / "repo", {f"{folder}/{path}": text for folder in ("api", "tool") for path, text in files.items()}
+    )
+    git(root, "branch", "-qm", "trunk")
+    ran = tried(root)
+    assert {(row["profile"], row["result"]) for row in data_of(ran)["gates"]} == {
+        (profile, "pass") for profile in ("default", "api", "tool")
+    }
+    policy: Any = parse_yaml((root / FOLDER / "policy.yaml").read_bytes()).value
+    assert policy["worktree"] == {"base_branch": "trunk"}
+    assert run_aop(root, "doctor", "--gates").code == 0
+
+
 def test_a_shallow_clone_with_a_detached_head_is_tried_on_its_branch(tmp_path: Path) -> None:
     origin = make_repository(tmp_path / "origin", {"setup.py": "", "tests/test_a.py": PASSING})
     git(origin, "commit", "-q", "--allow-empty", "-m", "Second")

@@ -155,12 +155,15 @@ def test_a_checkout_in_the_middle_of_a_merge_refuses_both_commands(root: Path) -
 
 
 @pytest.mark.unmeasured
-def test_a_rebase_of_the_base_branch_in_progress_refuses_the_merge(root: Path) -> None:
+def test_a_rebase_of_the_base_branch_in_progress_refuses_both_commands(root: Path) -> None:
     (root / "README.md").write_text("Mine.\n")
     git(root, "commit", "-qam", "Mine")
     git(root, "-c", "sequence.editor=sed -i s/pick/edit/", "rebase", "-q", "-i", "HEAD~1")
-    ran = run_aop(root, "sync")
-    assert (ran.code, "A rebase of git is in progress in the checkout of `main`." in ran.err) == (4, True)
+    before = git(root, "rev-parse", "main")
+    for words in (("sync",), ("merge", "one", "--yes")):
+        ran = run_aop(root, *words)
+        assert (ran.code, "A rebase of git is in progress in the checkout of `main`." in ran.err) == (4, True), ran.err
+    assert git(root, "rev-parse", "main") == before
 
 
 @pytest.mark.unmeasured
