@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from aop.core.errors import MergeConflict
 from aop.core.ids import CommitId, TreeId
+from aop.kernel.config.guarded_areas import guarded_areas_of
 from aop.kernel.features.lifecycle import LIVING, change_status
 from aop.kernel.features.work_requests import request_work
 from aop.kernel.gates.steps import reset_verdicts
@@ -108,9 +109,25 @@ def _merged_tree(kernel: Kernel, state: FeatureState, base: CommitId) -> tuple[T
         unrelated.facts["feature_id"] = state.feature_id
         return git.objects.tree_of(base), unrelated
     if not isinstance(merged, ConflictedPaths):
-        return merged.tree, None
+        return _unless_misled(kernel, state, base, merged.tree, None)
     conflict = merge.merge_conflict(git.objects, merged, state, base=base, feature_commit=ours)
-    return _without_conflicts(git.objects, merged, git.objects.tree_of(base)), conflict
+    tree = _without_conflicts(git.objects, merged, git.objects.tree_of(base))
+    return _unless_misled(kernel, state, base, tree, conflict)
+
+
+def _unless_misled(
+    kernel: Kernel, state: FeatureState, base: CommitId, tree: TreeId, conflict: MergeConflict | None
+) -> tuple[TreeId, MergeConflict | None]:
+    """Return a merged tree, or the base's with a conflict if git followed a renamed file to a guarded path."""
+    objects, guarded = kernel.git.objects, guarded_areas_of(kernel.config().policy)
+    old, new = objects.tree_of(state.base_commit), objects.tree_of(base)
+    paths = {change.path for change in objects.changes(new, tree) if guarded.guard_of(change.path)}
+    # What the feature changed itself was judged when it was patched.
+    misled = sorted(paths.difference(change.path for change in objects.changes(old, state.tree))) if paths else []
+    if not misled:
+        return tree, conflict
+    where = f"`{state.feature_id}` changes a file that the base branch moved to the guarded path `{misled[0]}`."
+    return new, conflict or MergeConflict(where, feature_id=state.feature_id, paths=[], conflicts=[])
 
 
 def _without_conflicts(objects: GitObjects, merged: ConflictedPaths, base: TreeId) -> TreeId:

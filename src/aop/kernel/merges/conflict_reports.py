@@ -67,14 +67,18 @@ def report_conflict(
         tree=whole.tree,
         paths=paths,
         conflicts=tuple(found),
-        own_diff=mask(_diff_text(objects, old, whole.tree, touched)),
-        base_diff=mask(_diff_text(objects, old, objects.tree_of(base), touched)),
+        own_diff=_cut(mask(_diff_text(objects, old, whole.tree, touched))),
+        base_diff=_cut(mask(_diff_text(objects, old, objects.tree_of(base), touched))),
         merged_features=tuple(_merged_since(kernel, view, whole, base, frozenset(touched)))[:MOST_FEATURES],
     )
 
 
 def _diff_text(objects: GitObjects, old: TreeId, new: TreeId, paths: Sequence[str]) -> str:
-    text = objects.diff(old, new, paths=paths).decode("utf-8", "replace")
+    return objects.diff(old, new, paths=paths).decode("utf-8", "replace")
+
+
+def _cut(text: str) -> str:
+    """Return the begin of a masked text; cut before, a part of a secret would not be recognised."""
     return text if len(text) <= LONGEST_DIFF else f"{text[:LONGEST_DIFF]}\n[cut after {LONGEST_DIFF} characters]\n"
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from aop.core.roles import Role
 from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.merges.conflict_reports import LONGEST_DIFF
 from aop.kernel.record.documents.features import SetAside
 from aop.kernel.record.documents.runs import WorkRequest
 from tests.kernel.gateway.test_crash_repair import Killed, mortal_kernel
@@ -203,6 +204,42 @@ def test_whatever_conflicts_the_feature_then_has_the_version_of_the_base(
     assert (path.read_bytes() if path.exists() else None) == left
     assert world.ok("repo.diff", feature_id="one")["changed_files"] == []
     assert world.ok("repo.status", feature_id="one")["strays"] == []
+
+
+def test_a_change_does_not_follow_a_file_to_a_guarded_path(built: World) -> None:
+    before = state_of(built)
+    git(built.root, "mv", "src/a.txt", "src/Makefile")
+    base = on_main(built, "README.md", "Meanwhile.\n")
+
+    answer = follow(built)
+
+    assert (answer["outcome"], answer["status"], answer["tree"]) == (
+        "conflict",
+        "building",
+        rev(built, f"{base}^{{tree}}"),
+    )
+    assert answer["conflict"]["message"] == (
+        "`one` changes a file that the base branch moved to the guarded path `src/Makefile`."
+    )
+    assert ("-two\n+TWO\n" in answer["conflict"]["own_diff"], state_of(built).set_aside) == (
+        True,
+        SetAside(tree=before.tree, base_commit=before.base_commit, paths=()),
+    )
+
+
+def test_gates_that_pass_do_not_advance_a_feature_whose_conflict_nobody_resolved(built: World) -> None:
+    on_main(built, "src/a.txt", "one\nzwei\nthree\n")
+    follow(built)
+    ran = built.ok("gates.run", role=Role.BUILDER, feature_id="one", mode="fast")
+    assert (ran["verdict"], ran["status"]) == ("pass", "building")
+
+
+def test_a_long_diff_of_a_conflict_is_cut_after_its_secrets_are_masked(built: World) -> None:
+    secret = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+    on_main(built, "src/a.txt", f"{secret}\n" * (LONGEST_DIFF // 20))
+    report = follow(built)["conflict"]
+    assert report["base_diff"].endswith(f"[cut after {LONGEST_DIFF} characters]\n")
+    assert "A1b2" not in report["base_diff"]
 
 
 def test_files_that_do_not_conflict_are_kept(make_world: MakeWorld) -> None:
