@@ -58,8 +58,8 @@ MISUSED = [
     (("evidence",), "the following arguments are required: action"),
     (("tools", "list", "--role", "boss"), "argument --role: there is no role `boss`; use one of"),
     (("call", "report.dashboard", "--role", "boss"), "argument --role: there is no role `boss`; use one of"),
-    (("nonsense",), "there is no command `nonsense`; see `aop --help`"),
-    (("stauts",), "there is no command `stauts` (did you mean `status`?); see `aop --help`"),
+    (("nonsense",), "there is no command `nonsense`. See `aop --help`"),
+    (("stauts",), "there is no command `stauts`. Did you mean `status`? See `aop --help`"),
     (("--repo", "status"), "options come after the command: `aop status --repo`"),
 ]
 

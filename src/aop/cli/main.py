@@ -13,6 +13,7 @@ from aop.cli.lean_imports import import_leanly
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import CallRefused, OutputLost, Terminal
 from aop.core.errors import Interrupted, Refusal
+from aop.core.text.suggestions import did_you_mean
 from aop.core.version import VERSION
 
 if TYPE_CHECKING:  # imported leanly, in `main`
@@ -183,7 +184,7 @@ def _import_verb(name: str) -> Verb:
 def _without_verb(words: Sequence[str]) -> int:
     parser = main_parser()
     if words and not words[0].startswith("-"):
-        parser.error(f"there is no command `{words[0]}`{_suggestion(words[0])}; see `aop --help`")
+        parser.error(f"there is no command `{words[0]}`.{did_you_mean(words[0], VERBS)} See `aop --help`")
     if verb := next((word for word in words if word in VERBS), None):
         parser.error(f"options come after the command: `aop {verb} {words[0]}`")
     parser.parse_args(words)
@@ -212,13 +213,6 @@ def main_parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"aop {VERSION}")
     return parser
-
-
-def _suggestion(word: str) -> str:
-    from aop.core.text.suggestions import closest
-
-    name = closest(word, VERBS)
-    return f" (did you mean `{name}`?)" if name else ""
 
 
 if __name__ == "__main__":

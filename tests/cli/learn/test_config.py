@@ -119,8 +119,8 @@ def test_a_section_lists_its_keys(root: Path) -> None:
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("worktree.lnik", "There is no key `worktree.lnik` (did you mean `worktree.link`?)."),
-        ("base_branch", "There is no key `base_branch` (did you mean `worktree.base_branch`?)."),
+        ("worktree.lnik", "There is no key `worktree.lnik`. Did you mean `worktree.link`?"),
+        ("base_branch", "There is no key `base_branch`. Did you mean `worktree.base_branch`?"),
         ("qqqq", "There is no key `qqqq`."),
     ],
 )

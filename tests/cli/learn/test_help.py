@@ -25,7 +25,7 @@ def test_help_alone_lists_the_commands(tmp_path: Path) -> None:
 
 def test_help_on_an_unknown_command_names_the_nearest(tmp_path: Path) -> None:
     ran = run_aop(tmp_path, "help", "mrege", "--json")
-    assert (ran.code, ran.json["error"]["message"]) == (2, "There is no command `mrege` (did you mean `merge`?).")
+    assert (ran.code, ran.json["error"]["message"]) == (2, "There is no command `mrege`. Did you mean `merge`?")
 
 
 def test_each_command_has_a_man_page_that_troff_reads_without_a_warning(tmp_path: Path) -> None:

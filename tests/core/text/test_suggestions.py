@@ -6,7 +6,7 @@ import pytest
 
 from aop.core.text.suggestions import did_you_mean
 
-NAMES = ("greeting", "search", "add-payments-export")
+NAMES = ("greeting", "search", "add-payments-export", "README.md")
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,7 @@ NAMES = ("greeting", "search", "add-payments-export")
         ("greting", " Did you mean `greeting`?"),
         ("Greeting", " Did you mean `greeting`?"),
         ("add-payment-exports", " Did you mean `add-payments-export`?"),
+        ("README.rst", " Did you mean `README.md`?"),
         ("weather", ""),
         ("", ""),
         ("greeting" * 1000, ""),

@@ -6,7 +6,6 @@ import argparse
 import os
 import textwrap
 from collections.abc import Sequence
-from difflib import get_close_matches
 from itertools import groupby
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from aop.adapters.config.reader import read_config_keys
 from aop.adapters.git.repository import open_repository
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs, Json
+from aop.core.text.suggestions import did_you_mean
 from aop.core.text.visible import visible
 from aop.kernel.contracts.config_keys import DEFAULT, ConfigKey
 from aop.kernel.contracts.environment_words import VARIABLES
@@ -55,15 +55,14 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def _list_section(name: str, keys: Sequence[ConfigKey], terminal: Terminal) -> int:
     below = [key for key in keys if key.key.startswith(f"{name}.")]
     if not below:
-        message = f"There is no key `{visible(name)[:100]}`{_suggestion(name, keys)}."
+        message = f"There is no key `{visible(name)[:100]}`.{_suggestion(name, keys)}"
         raise InvalidCliArgs(message, hint="List the keys with `aop config`.")
     return terminal.result({"keys": msgspec.to_builtins(below)}, "\n".join(_table(below)))
 
 
 def _suggestion(name: str, keys: Sequence[ConfigKey]) -> str:
     known = [key.key for key in keys]
-    near = [key for key in known if key.endswith(f".{name}")] or get_close_matches(name, known, n=1, cutoff=0.6)
-    return f" (did you mean `{near[0]}`?)" if near else ""
+    return did_you_mean(next((key for key in known if key.endswith(f".{name}")), name), known)
 
 
 def _table(keys: Sequence[ConfigKey]) -> list[str]:

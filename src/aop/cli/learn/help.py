@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from difflib import get_close_matches
 from pathlib import Path
 
 from aop.adapters.files.user_files import put_file
@@ -12,6 +11,7 @@ from aop.cli.main import GROUPS, VERBS, load_verb, main_parser
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs
 from aop.core.text.counts import count
+from aop.core.text.suggestions import did_you_mean
 from aop.core.text.visible import visible
 
 
@@ -25,9 +25,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Print the help, or write the pages."""
     name = arguments.command
     if name is not None and name not in VERBS:
-        near = get_close_matches(name, VERBS, n=1)
-        suggestion = f" (did you mean `{near[0]}`?)" if near else ""
-        raise InvalidCliArgs(f"There is no command `{visible(name)[:100]}`{suggestion}.", hint="See `aop help`.")
+        meant = did_you_mean(name, VERBS)
+        raise InvalidCliArgs(f"There is no command `{visible(name)[:100]}`.{meant}", hint="See `aop help`.")
     if arguments.man is not None:
         return _write_pages(arguments.man, [name] if name else list(VERBS), terminal)
     text = (load_verb(name)[1] if name else main_parser()).format_help()

@@ -14,7 +14,9 @@ def closest(word: str, names: Iterable[str]) -> str | None:
 
     if len(word) > LONGEST:
         return None
-    return next(iter(get_close_matches(word.lower(), sorted(set(names)), n=1)), None)
+    known = sorted(set(names))
+    near = get_close_matches(word, known, n=1) or get_close_matches(word.lower(), known, n=1)
+    return next(iter(near), None)
 
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:

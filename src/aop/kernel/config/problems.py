@@ -14,6 +14,7 @@ from msgspec import Struct
 from aop.core.errors import Json
 from aop.core.paths.names import printable_text
 from aop.core.text.key_paths import KeyPath
+from aop.core.text.suggestions import closest
 from aop.kernel.config.checks import Misfit
 
 # How msgspec ends a message: ` - at `$.locks.resources[0]``, where `[...]` is one key of a map and does not say which.
@@ -110,11 +111,8 @@ def _type_at(shape: object, path: KeyPath) -> object:
 
 def _unknown_key(name: str, shape: object) -> str:
     known = shape.__struct_fields__ if isinstance(shape, type) and issubclass(shape, Struct) else ()
-    # Only a typing error needs this, and every command would pay for it.
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, known, n=1)
-    return f"there is no such key; did you mean `{near[0]}`?" if near else "there is no such key"
+    near = closest(name, known)
+    return f"there is no such key; did you mean `{near}`?" if near else "there is no such key"
 
 
 def _members(shape: object) -> str:

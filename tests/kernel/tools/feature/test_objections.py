@@ -146,7 +146,7 @@ def test_the_rejected_tree_comes_back_by_undo(world: World) -> None:
         ),
         ({"file": "src/a.txt", "lines": "3-2"}, "invalid_arguments", "there are no lines 3-2"),
         ({"file": "src/a.txt", "lines": "0"}, "invalid_arguments", "lines"),
-        ({"lines": "1"}, "invalid_arguments", "The lines are of no file."),
+        ({"lines": "1"}, "invalid_arguments", "The lines are given without a file."),
     ],
 )
 def test_a_bad_request_is_refused_and_changes_nothing(world: World, about: Any, code: str, says: str) -> None:

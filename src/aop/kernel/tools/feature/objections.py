@@ -13,6 +13,7 @@ from aop.core.paths.names import canonical_path
 from aop.core.roles import Role
 from aop.core.structs import copy_fields
 from aop.core.text.counts import count
+from aop.core.text.suggestions import did_you_mean
 from aop.kernel.features.change_requests import ChangeRequest, RequestKind, add_request, mark_given
 from aop.kernel.features.lifecycle import back_to_building, require_status, with_status
 from aop.kernel.features.questions import LARGEST_TEXT
@@ -33,7 +34,6 @@ from aop.kernel.record.port import Transaction
 LARGEST_QUOTE = 8_000
 LINES = "^[1-9][0-9]{0,6}(-[1-9][0-9]{0,6})?$"
 AFTER_ITS_PLAN = (Status.BUILDING, Status.QA, Status.READY_TO_MERGE, Status.BLOCKED)
-NEAR_NAMES = 3
 _FILES = (FileMode.FILE, FileMode.EXECUTABLE)
 
 
@@ -72,7 +72,7 @@ def request_changes(call: Call, arguments: RequestChangesArguments, tx: Transact
     if arguments.file is not None:
         objection = _with_quote(call.kernel, objection, arguments.file, arguments.lines)
     elif arguments.lines is not None:
-        raise InvalidArguments("The lines are of no file.", hint="Name the file too.", tool=call.tool.name)
+        raise InvalidArguments("The lines are given without a file.", hint="Name the file too.", tool=call.tool.name)
     request = add_request(tx, state.feature_id, objection)
     stored = _store_set_back(tx, call, state, back_to_building(state, reason="A person requested changes."))
     facts: dict[str, Json] = {name: getattr(request, name) for name in ("number", "text", "file", "lines", "tree")}
@@ -125,9 +125,8 @@ def _with_quote(kernel: Kernel, request: ChangeRequest, file: str, lines: str | 
     named = kernel.redact.mask_secrets(path)
     entry = kernel.git.objects.entry(request.tree, path)
     if entry is None or entry.mode not in _FILES:
-        raise FileNotFound(
-            f"The feature's tree has no file `{named}`.{_near_names(kernel, request.tree, path)}", path=named
-        )
+        known = (kernel.redact.mask_secrets(each.path) for each in kernel.git.objects.entries(request.tree))
+        raise FileNotFound(f"The feature's tree has no file `{named}`.{did_you_mean(named, known)}", path=named)
     if lines is None:
         return msgspec.structs.replace(request, file=named)
     return msgspec.structs.replace(request, file=named, lines=lines, quoted=_quoted(kernel, entry, named, lines))
@@ -149,16 +148,6 @@ def _quoted(kernel: Kernel, entry: TreeEntry, named: str, lines: str) -> str:
             f"`{named}` has {count(total, 'line')}; there are no lines {lines}.", hint="Name lines that it has."
         )
     return "\n".join(found[begin - 1 : last])[:LARGEST_QUOTE]
-
-
-def _near_names(kernel: Kernel, tree: TreeId, path: str) -> str:
-    """Return a sentence with the names of the tree that are most like a path; empty if none is."""
-    from difflib import get_close_matches
-
-    known = [entry.path for entry in kernel.git.objects.entries(tree)]
-    near = get_close_matches(path, known, n=NEAR_NAMES)
-    names = " or ".join(f"`{kernel.redact.mask_secrets(name)}`" for name in near)
-    return f" Did you mean {names}?" if names else ""
 
 
 def _back_to_planning(state: FeatureState, base: TreeId) -> FeatureState:
