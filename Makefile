@@ -54,7 +54,7 @@ slow: $(INSTALLED) ## run the tests that take long, most of them whole runs of `
 soak: $(INSTALLED) ## break operations at the system calls that write (needs strace); kill a server, its 16 clients, and a run
 	$(BIN)/python -m pytest tests/soak -m soak -n auto --dist worksteal -rs
 
-real: $(INSTALLED) $(REAL)/.installed $(REAL)/.outbound ## try AOP with the programs of others: conformance suite, inspector, coding agents, MCP servers (needs npm)
+real: $(INSTALLED) $(REAL)/.installed $(REAL)/.outbound ## try AOP with the programs of others: conformance suite, inspector, coding agents, MCP servers, small projects (needs npm)
 	$(BIN)/python -m pytest tests/real -m real -rs
 
 conformance: $(INSTALLED) $(REAL)/.installed ## what the MCP conformance suite and the inspector say (part of `make real`)

@@ -153,6 +153,13 @@ def test_every_variable_of_its_own_that_aop_reads_is_listed() -> None:
     assert named - handed_on <= VARIABLES.keys()
 
 
+def test_every_variable_that_a_person_sets_for_the_terminal_is_listed() -> None:
+    paths = [*(SOURCES / "cli").rglob("*.py"), SOURCES / "adapters/machine/editor.py"]
+    named = {name for path in paths for name in re.findall(r"environ\.get\(\"([A-Z_]+)\"", path.read_text())}
+    assert {"COLUMNS", "EDITOR"} <= named
+    assert named - {"PATH", "TERM"} <= VARIABLES.keys()
+
+
 def test_every_documented_key_is_listed_and_its_example_is_accepted() -> None:
     gates = b"version: 1\nprofiles: {default: {modes: {fast: [{name: a, cmd: [sh]}], full: [], merge: []}}}\n"
     texts = ConfigTexts(gates=ConfigText(source="main:gates.yaml", content=gates))

@@ -16,7 +16,7 @@ from aop.wiring.supervisor_lease import await_requests_taken, lease_holder
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
+    """Declare the arguments."""
     add_spec_arguments(parser)
     add_anyway_argument(parser)
 

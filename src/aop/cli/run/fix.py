@@ -14,7 +14,7 @@ from aop.wiring.supervisor_lease import lease_holder
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
+    """Declare the arguments."""
     parser.add_argument("text", metavar="TEXT", help="what to change; it becomes the spec")
     parser.add_argument("--id", metavar="FEATURE", help="the id of the feature (default: the first words of the text)")
     add_supervision_arguments(parser)

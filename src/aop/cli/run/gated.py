@@ -15,7 +15,7 @@ from aop.wiring.build import App
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
+    """Declare the arguments."""
     parser.add_argument(
         "action",
         choices=["run", *ACTIONS],

@@ -17,7 +17,7 @@ CUT = "<!-- aop: the text above this line becomes the spec; leave it empty to wr
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
+    """Declare the arguments."""
     parser.add_argument("feature", metavar="FEATURE", help="the id of the new feature")
     parser.add_argument("text", metavar="TEXT", nargs="?", help="the spec; `-` reads it from standard input")
 

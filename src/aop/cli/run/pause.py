@@ -10,7 +10,7 @@ from aop.cli.shell.terminal import Terminal
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
+    """Declare the arguments."""
     parser.add_argument("feature", metavar="FEATURE", nargs="?", help="only this feature (default: all)")
 
 

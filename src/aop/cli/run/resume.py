@@ -17,7 +17,7 @@ from aop.wiring.supervisor_lease import lease_holder
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
+    """Declare the arguments."""
     parser.add_argument("feature", metavar="FEATURE", nargs="?", help="end only the pause of this feature")
     add_supervision_arguments(parser)
 

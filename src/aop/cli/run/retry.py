@@ -15,7 +15,7 @@ from aop.wiring.supervisor_lease import await_requests_taken, lease_holder
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
+    """Declare the arguments."""
     parser.add_argument("feature", metavar="FEATURE", help="the id of a feature; `aop status` lists them")
     add_supervision_arguments(parser)
 

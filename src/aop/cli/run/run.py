@@ -17,7 +17,7 @@ from aop.wiring.supervision import RunPlan
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Say what the verb takes."""
+    """Declare the arguments."""
     add_spec_arguments(parser)
     parser.add_argument("--dry-run", action="store_true", help="list the features, and change nothing")
     add_supervision_arguments(parser)

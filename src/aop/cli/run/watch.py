@@ -21,6 +21,7 @@ from aop.core.ids import FeatureId
 from aop.core.text.counts import count
 from aop.core.text.visible import visible
 from aop.kernel.record.documents.usage import Spending
+from aop.kernel.tools.report.standings import ON_ITS_WAY
 from aop.wiring.build import RECORD, App
 from aop.wiring.supervisor_lease import lease_holder
 
@@ -184,10 +185,9 @@ class _Journal:
 def _row(row: Mapping[str, Any], events: Mapping[FeatureId, _Events]) -> Row:
     name = FeatureId(row["feature_id"])
     found = events.get(name) or _Events("", "", "")
-    is_on_its_way = row["status"] in ("planning", "building", "qa")
     return Row(
         feature_id=name,
-        phase="paused" if row["paused"] and is_on_its_way else row["status"],
+        phase="paused" if row["paused"] and row["status"] in ON_ITS_WAY else row["status"],
         last_event=found.last,
         last_at=found.last_at,
         seconds=_between(found.first_at, found.last_at),

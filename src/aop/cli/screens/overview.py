@@ -15,6 +15,7 @@ from aop.cli.screens.tables import Cell, Column, command_cell, join_wrapped, tab
 from aop.core.text.counts import count
 from aop.kernel.record.documents.usage import Spending
 from aop.kernel.record.spending import spending_text
+from aop.kernel.tools.report.standings import ON_ITS_WAY
 from aop.wiring.build import App
 from aop.wiring.supervisor_lease import last_lease_holder, lease_holder
 
@@ -28,7 +29,6 @@ COLUMNS = (
 )
 STYLE_OF_STATUS = {"ready_to_merge": "green", "merged": "dim", "blocked": "yellow", "failed": "red"}
 MOST_LINES = 3
-GOING = ("planning", "building", "qa")
 
 
 class Supervision(Struct, frozen=True, kw_only=True):
@@ -123,7 +123,7 @@ def _visible(text: str) -> str:
 
 def _is_left(overview: Overview, row: Mapping[str, Any]) -> bool:
     """Tell whether a feature could go on if a supervisor were there."""
-    return not overview.supervision.is_alive and row["status"] in GOING and not row["next_command"]
+    return not overview.supervision.is_alive and row["status"] in ON_ITS_WAY and not row["next_command"]
 
 
 def _cells(overview: Overview, row: Mapping[str, Any]) -> list[Cell]:

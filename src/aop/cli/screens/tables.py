@@ -84,6 +84,12 @@ def wrap(text: str, width: int) -> list[str]:
     return [*lines, line]
 
 
+def wrap_beside(begin: str, text: str, width: int, *, narrowest: int = 1) -> list[str]:
+    """Wrap a text beside the begin of its first line, into lines that are together at most so wide."""
+    first, *others = wrap(text, max(width - width_of(begin), narrowest))
+    return [f"{begin}{first}".rstrip(), *(f"{'':<{width_of(begin)}}{line}" for line in others)]
+
+
 def join_wrapped(parts: Sequence[str], width: int, separator: str = " | ") -> list[str]:
     """Join parts into lines that are at most so wide; only a part that is wider is wrapped itself."""
     lines: list[str] = []

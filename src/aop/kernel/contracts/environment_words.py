@@ -30,5 +30,8 @@ VARIABLES: Mapping[str, str] = {
     "OTEL_EXPORTER_OTLP_ENDPOINT": "Where spans are sent; without it none are made.",
     "NO_COLOR": "Switches colours off.",
     "PAGER": "The program that pages long texts.",
+    "VISUAL": "The editor that `aop new` opens.",
+    "EDITOR": "The same, if `VISUAL` names none (default: `vi`).",
+    "COLUMNS": "The width of tables and of help, instead of the terminal's own.",
 }
 """The systems of tickets have further ones, which `aop outbound` lists."""

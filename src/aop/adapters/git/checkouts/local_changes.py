@@ -97,7 +97,7 @@ class LocalChanges:
         return StepExamination(blocking=tuple(sorted(set(blocking))), arrived=tuple(arrived), emptied=tuple(emptied))
 
     def _contents(self, changes: Sequence[TreeChange]) -> dict[str, tuple[FileMode, str]]:
-        """Return mode and blob of each path that is no folder; no blob for what cannot be read."""
+        """Return mode and blob of each path that is not a folder; no blob for what cannot be read."""
         found: dict[str, tuple[FileMode, str]] = {}
         converted: list[str] = []
         for change in changes:

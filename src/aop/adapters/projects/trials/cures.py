@@ -55,7 +55,7 @@ class Cure(Struct, frozen=True, kw_only=True):
 
 
 def cures_of(draft: Draft, red: RedStep, environments: Environments) -> Iterator[Cure]:
-    """Yield what may help, the likeliest first. A linter has no cure: it is no gate unless the base passes it."""
+    """Yield what may help, the likeliest first. A linter has no cure: it is a gate only if the base passes it."""
     if red.step.name != INSTALL and not red.step.name.startswith(TESTS):
         return
     if draft.profile.parsers.coverage and red.mode is not Mode.FAST:

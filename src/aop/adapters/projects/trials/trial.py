@@ -26,6 +26,7 @@ EXPLAINED: dict[Cause, str] = {
     Cause.TESTS_FAILED: "tests fail",
     Cause.FAILED: "it ended with an error",
 }
+NO_STEP = "Write the command that runs your tests into gates.yaml."
 # A cure that only leads from a cause to a later one is kept: the next cure begins there.
 _ORDER = (
     (Cause.SETUP_FAILED, Cause.PROGRAM_MISSING),
@@ -160,9 +161,6 @@ def _result(name: str, draft: Draft, mode: Mode, first: Cause | None, *, ran: bo
         cause=tests.cause,
         cure=f"Add to `{mode}` when it passes: {line_of(tests.step)}",
     )
-
-
-NO_STEP = "Write the command that runs your tests into gates.yaml."
 
 
 def left_out_of(drafts: Sequence[Draft]) -> Iterator[tuple[str, LeftOut]]:

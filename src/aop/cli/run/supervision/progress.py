@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection
 
-from aop.cli.screens.tables import shorten, wrap
+from aop.cli.screens.tables import shorten, wrap_beside
 from aop.cli.shell.terminal import Terminal
 from aop.core.ids import FeatureId
 from aop.core.text.visible import visible
@@ -26,10 +26,8 @@ class Progress:
         """Print one step of a feature; its words may be an agent's."""
         name = f"{shorten(feature_id, WIDEST_NAME)}:"
         begin = f"{_TIME.format(self.seconds())}{name:<{self._width}} "
-        first, *others = wrap(
-            visible(" ".join(line.split())), max(self._terminal.message_width - len(begin), WIDEST_NAME)
-        )
-        self._terminal.say("\n".join([f"{begin}{first}", *(f"{'':<{len(begin)}}{each}" for each in others)]))
+        text, width = visible(" ".join(line.split())), self._terminal.message_width
+        self._terminal.say("\n".join(wrap_beside(begin, text, width, narrowest=WIDEST_NAME)))
 
     def seconds(self) -> float:
         """Return how long the run has taken so far."""

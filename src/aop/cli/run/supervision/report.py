@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from aop.cli.screens.tables import UNLIMITED, wrap
+from aop.cli.screens.tables import UNLIMITED, wrap_beside
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import Json
@@ -137,8 +137,7 @@ def _print_features(rows: Sequence[Mapping[str, Any]], terminal: Terminal) -> No
         why = "Paused. Continue with: aop resume" if row["does"] == "rests" else visible(" ".join(why.split()))
         begin = f"{row['feature_id']:<{name}}  {row['status']:<{status}}  "
         room = terminal.columns if terminal.is_screen else UNLIMITED
-        first, *others = wrap(why, max(room - len(begin), NARROWEST_WHY))
-        terminal.text("\n".join([f"{begin}{first}".rstrip(), *(f"{'':<{len(begin)}}{each}" for each in others)]))
+        terminal.text("\n".join(wrap_beside(begin, why, room, narrowest=NARROWEST_WHY)))
 
 
 def _as_json(facts: RunFacts, code: Exit) -> dict[str, Json]:
