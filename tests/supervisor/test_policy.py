@@ -302,6 +302,19 @@ def test_a_turn_at_its_quota_waits_until_the_time_that_the_provider_named_and_co
     assert step(run, said(PLAN))[0].quota_waits == 0
 
 
+def test_times_that_always_prove_too_short_are_no_longer_believed() -> None:
+    error = {"code": "model_quota_reached", "message": "Limited.", "details": {"retry_after_seconds": 1.0}}
+    ask = AskWorker(role=Role.PLANNER, instructions="", results=())
+    run, waits = NEW, []
+    for _ in range(7):
+        run, wait = step(run, TurnPostponed(ask=ask, error=error, at=AT))
+        waits.append(word(wait))
+    assert waits == ["wait until 2026-01-01T23:00:01.000Z"] * 5 + [
+        "wait until 2026-01-01T23:32:00.000Z",
+        "wait until 2026-01-02T00:00:00.000Z",
+    ]
+
+
 def test_a_wait_names_its_end_and_its_day_if_that_is_another_one() -> None:
     error = {"code": "model_quota_reached", "message": "Limited.", "details": {"retry_after_seconds": 7200.0}}
     ask = AskWorker(role=Role.PLANNER, instructions="", results=())

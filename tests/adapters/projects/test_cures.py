@@ -66,3 +66,14 @@ def test_a_set_up_command_that_fetches_names_itself_so_that_a_person_can_agree()
 def test_many_generated_files_are_one_pattern() -> None:
     catalogues = [f"src/a/locale/{language}/a.mo" for language in ("de", "fr", "it", "pl")]
     assert list(as_patterns(["src/a/_version.py", *catalogues])) == ["src/a/_version.py", "src/a/locale/**/*.mo"]
+
+
+def test_a_generated_file_whose_path_sounds_private_is_not_copied_by_itself_or_by_a_pattern() -> None:
+    private = ["conf/service-account.json", "app/local_settings.py", "app/secrets/a.json", "app/API_KEY.js"]
+    made = [f"app/made/{name}.json" for name in "abcd"]
+    assert list(as_patterns([*private, *made, "app/_tokenizer.so", "app/_version.py", "app/locale/a.mo"])) == [
+        "app/_version.py",
+        "app/_tokenizer.so",
+        "app/locale/a.mo",
+        *made,
+    ]

@@ -13,6 +13,8 @@ from aop.supervisor.policy.state import FeatureRun, TurnPostponed, WaitUntil
 
 SHORTEST_WAIT, FIRST_GUESS, LONGEST_GUESS, LONGEST_WAIT = 1.0, 60.0, 3600.0, 24 * 3600.0
 """In seconds. Without a time of the provider the wait doubles, up to the longest guess."""
+TRUSTED_WAITS = 5
+"""After so many waits in a row for times that proved too short, the guess is the least: the words may be an agent's."""
 
 
 def postpone(run: FeatureRun, event: TurnPostponed) -> tuple[FeatureRun, WaitUntil]:
@@ -29,6 +31,6 @@ def _seconds(at: datetime, told: Mapping[str, Any], waits: int) -> float:
     after = told.get("retry_after_seconds")
     if told.get("retry_at"):
         after = (datetime.fromisoformat(told["retry_at"]) - at) / timedelta(seconds=1)
-    if after is None:
-        after = min(FIRST_GUESS * 2.0 ** min(waits, 10), LONGEST_GUESS)
-    return min(max(float(after), SHORTEST_WAIT), LONGEST_WAIT)
+    guess = min(FIRST_GUESS * 2.0 ** min(waits, 10), LONGEST_GUESS)
+    least = SHORTEST_WAIT if waits < TRUSTED_WAITS else guess
+    return min(max(guess if after is None else float(after), least), LONGEST_WAIT)

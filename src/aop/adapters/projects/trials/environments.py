@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -20,6 +21,12 @@ PYTHON = "Python"
 PACKAGES = "node_modules"
 VIRTUAL = (".venv", "venv", "env")
 GENERATED = (".py", ".so", ".mo", ".js", ".json")
+PRIVATE = re.compile(
+    r"(?<![a-z])(?:secrets?|credentials?|passwords?|passwd|tokens?|private|service[-_]?accounts?|local|personal|keys?"
+    r"|auth|env)(?![a-z]).*\.(?:py|js|json)",
+    re.IGNORECASE,
+)
+"""The path of a file that a person may have written, with what no agent's code should read."""
 MOST_GENERATED = 200
 MOST_ALIKE = 3
 WORDS_BEFORE_PYTHON = 3
@@ -73,10 +80,11 @@ def _generated(repository: Repository) -> tuple[str, ...]:
 
 
 def as_patterns(paths: Sequence[str]) -> Iterator[str]:
-    """Yield paths; one pattern stands for many with the same suffix."""
+    """Yield paths, without private files; one pattern stands for many with one suffix if it names none of them."""
     for suffix in GENERATED:
-        alike = sorted(path for path in paths if path.endswith(suffix))
-        if len(alike) > MOST_ALIKE:
+        every = sorted(path for path in paths if path.endswith(suffix))
+        alike = [path for path in every if not PRIVATE.search(path)]
+        if len(alike) > MOST_ALIKE and alike == every:
             yield f"{posixpath.commonpath([posixpath.dirname(path) for path in alike])}/**/*{suffix}"
         else:
             yield from alike
