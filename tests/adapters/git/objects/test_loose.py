@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from aop.adapters.git.objects.loose import LooseObjects, id_of, object_bytes
 from aop.adapters.git.repository import Repository
 from tests.adapters.git.random_trees import PlainGit
 from tests.adapters.git.repositories import make_repository
+from tests.soak.faults import STRACE, needs_strace
 
 
 @pytest.fixture(scope="module", params=["sha1", "sha256"])
@@ -38,3 +41,32 @@ def test_git_reads_what_aop_wrote_and_aop_reads_what_git_wrote(repository: Repos
     written = plain("hash-object", "-w", "--stdin", stdin=theirs).decode().strip()
     assert written == id_of(object_bytes("blob", theirs), digest_size=digest_size(plain))
     assert loose.read(written) == ("blob", theirs)
+
+
+FLUSHES = """
+import os, sys, time
+from pathlib import Path
+from aop.adapters.git.objects.loose import LooseObjects
+
+loose, folder = LooseObjects(Path(sys.argv[1])), f"{sys.argv[1]}/00"
+os.mkdir(folder)
+for name, earlier in (("first", 100_000_000), ("", 0), ("second", 50_000_000), ("third", -1_000_000_000), ("", 0)):
+    if name:
+        Path(folder, name).touch()
+        then = time.time_ns() - earlier
+        os.utime(folder, ns=(then, then))
+    loose.flush_names()
+    os.access("next", os.F_OK)
+"""
+
+
+@needs_strace
+def test_a_folder_is_flushed_again_only_if_it_changed_or_changed_just_now(tmp_path: Path) -> None:
+    (tmp_path / "objects").mkdir()
+    traced = [str(STRACE), "-qq", "-y", "-o", str(tmp_path / "trace"), "-e", "trace=fsync,access"]
+    subprocess.run([*traced, sys.executable, "-c", FLUSHES, str(tmp_path / "objects")], check=True)
+    trace = (tmp_path / "trace").read_text()
+    rounds = trace[trace.index("objects") :].split('access("next"')[:-1]
+    flushed = [each.count("objects/00>") for each in rounds]
+    # The third name came in this very moment: another could follow it at the same time of the clock.
+    assert flushed == [1, 0, 1, 1, 1]

@@ -17,7 +17,10 @@ from aop.core.ids import ObjectId
 _COMPRESSION = 1
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # The time of a folder may lie a little before the clock.
-_CLOCK_STEP_SECONDS = 1.0
+_CLOCK_STEP_NS = 1_000_000_000
+# Linux takes the times of files from its tick, of 10 ms or less; some file systems know only every other second.
+_TICK_NS = 20_000_000
+_COARSE_STEP_NS = 2_000_000_000
 
 
 def object_bytes(kind: str, content: bytes) -> bytes:
@@ -40,7 +43,8 @@ class LooseObjects:
     def __init__(self, folder: Path, log: ObjectLog | None = None) -> None:
         self._folder = str(folder)
         self._log = log
-        self._names_flushed = time.time() - _CLOCK_STEP_SECONDS
+        self._opened = time.time_ns() - _CLOCK_STEP_NS
+        self._flushed_at: dict[str, int] = {}
 
     def read(self, oid: str) -> tuple[str, bytes] | None:
         """Return kind and content of an object; None if it has no readable file."""
@@ -78,10 +82,16 @@ class LooseObjects:
 
     def flush_names(self) -> None:
         """Flush the folders of objects that git wrote: git flushes only the files."""
-        since, self._names_flushed = self._names_flushed, time.time() - _CLOCK_STEP_SECONDS
+        now = time.time_ns()
         with os.scandir(self._folder) as found:
             folders = [self._folder, *(entry.path for entry in found if entry.is_dir(follow_symlinks=False))]
-        _flush(folder for folder in folders if os.stat(folder).st_mtime >= since)
+        times = {folder: os.stat(folder).st_mtime_ns for folder in folders}
+        changed = {
+            folder: at for folder, at in times.items() if at >= self._opened and at != self._flushed_at.get(folder)
+        }
+        _flush(changed)
+        # A folder that changes again within one step of its clock keeps its time.
+        self._flushed_at |= {folder: at for folder, at in changed.items() if _is_settled(at, now)}
 
     def _place(self, files: Mapping[str, bytes], *, flushed: bool) -> None:
         made = [(self._write_beside(oid, content), self._path(oid)) for oid, content in files.items()]
@@ -121,6 +131,11 @@ class LooseObjects:
         with open(descriptor, "wb") as file:
             file.write(content)
         return beside
+
+
+def _is_settled(at: int, now: int) -> bool:
+    """Tell whether a folder that changes from now on gets another time."""
+    return at + (_TICK_NS if at % 1_000_000_000 else _COARSE_STEP_NS) < now
 
 
 def _flush(paths: Iterable[str]) -> None:
