@@ -379,6 +379,14 @@ def test_the_lock_of_somebody_else_is_left_alone_and_named(repository: Repositor
     assert lock.exists()
 
 
+@pytest.mark.hostile("S30")
+def test_the_lock_of_somebody_else_on_a_new_branch_is_left_alone_and_named(repository: Repository) -> None:
+    lock = leave_lock(repository, "refs/heads/other", noted=False)
+    with pytest.raises(Fault, match=r"refs/heads/other\.lock"):
+        repository.branches.create("other", head(repository))
+    assert lock.exists()
+
+
 @pytest.mark.parametrize("note", ["../../canary", "/etc/canary", "refs/../../../canary", "refs/heads/x\0", "HEAD"])
 def test_a_forged_note_removes_nothing(repository: Repository, tmp_path: Path, note: str) -> None:
     (tmp_path / "canary.lock").touch()

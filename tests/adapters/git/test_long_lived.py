@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from aop.adapters.git.process.long_lived import Answers, LongLivedGit
-from aop.adapters.git.repository import Repository
+from aop.adapters.git.repository import Repository, open_repository
 from aop.core.errors import Fault
 from aop.core.ids import ObjectId
 from tests.adapters.git.repositories import ALICE, git, head, make_repository, tree_with
@@ -242,6 +242,26 @@ def test_one_that_is_about_to_write_a_ref_for_a_dead_aop_keeps_the_lock_for_as_l
     os.close(note)
     repository.branches.keep(ALICE, tree)
     assert git(repository.root, "rev-parse", "refs/aop/features/alice") == tree
+
+
+def test_branches_move_without_a_new_process_once_one_has_moved(repository: Repository, tmp_path: Path) -> None:
+    starts, program = tmp_path / "starts", tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho start >> {starts}\nexec {shutil.which("git")} "$@"\n')
+    program.chmod(0o755)
+    path = f"{program.parent}:{os.environ['PATH']}"
+    counted, first = open_repository(repository.root, {**os.environ, "PATH": path}), head(repository)
+    git(repository.root, "commit", "--quiet", "--allow-empty", "-m", "second")
+    second = head(repository)
+    for name in ("one", "two"):
+        git(repository.root, "branch", name, first)
+    assert counted.branches.move("one", to=second, old=first)
+    before = starts.read_text()
+    assert counted.branches.move("two", to=second, old=first)
+    assert counted.branches.move("one", to=first, old=second)
+    assert starts.read_text() == before
+    assert not counted.branches.move("one", to=second, old=second)
+    counted.close()
 
 
 def test_notes_go_on_in_a_new_file_when_somebody_removed_the_old_one(repository: Repository) -> None:

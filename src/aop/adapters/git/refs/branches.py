@@ -73,18 +73,17 @@ class Branches:
         self._flush_objects()
         ref = branch_ref(branch)
         self._before_move(branch, old)
-        with self._notes.of(ref):
-            ran = self._run(ref, object_id(to), object_id(old))
-        head = to if ran.code == 0 else self.head(branch)
+        failed = self._set(ref, object_id(to), object_id(old))
+        head = to if failed is None else self.head(branch)
         # On a full disk git can move the branch and then fail to write its log.
         if head == to:
             # Git flushes the file of a ref, but not its folder, which exists only for refs in files.
             with suppress(FileNotFoundError):
                 flush_folder((self._common / ref).parent)
             return True
-        if head != old:
+        if failed is None or head != old:
             return False
-        raise Fault(f"The branch `{branch}` cannot be moved: {self._git.clean_message(ran.err)}")
+        raise Fault(f"The branch `{branch}` cannot be moved: {self._git.clean_message(failed.err)}")
 
     def keep(self, feature_id: FeatureId, tree: TreeId, *, aside: bool = False) -> None:
         """Point the feature's own ref at an object; or, aside, one that stays."""
@@ -148,10 +147,12 @@ class Branches:
         """Write a ref, again by a single git if the long-lived one fails (perhaps after it wrote); return a failure."""
         question = f"start\nupdate {ref} {' '.join(values)}\ncommit\n".encode()
         with self._notes.of(ref) as drop_left_behind:
-            with suppress(Fault):
-                self._writer.ask(question, lambda answers: (answers.line(), answers.line()))
-                return None
-            drop_left_behind()
+            # Another program's lock is left alone: a single git waits for it, and says what it found.
+            if not self._notes.is_locked(ref):
+                with suppress(Fault):
+                    self._writer.ask(question, lambda answers: (answers.line(), answers.line()))
+                    return None
+                drop_left_behind()
             ran = self._run(ref, *values)
         return None if ran.code == 0 else ran
 

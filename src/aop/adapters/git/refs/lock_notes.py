@@ -40,6 +40,10 @@ class RefNotes:
             if not any(map(os.path.exists, free)):
                 os.ftruncate(note, 0)
 
+    def is_locked(self, ref: str) -> bool:
+        """Tell whether a lock file is there that a write of the ref would have to wait for."""
+        return any(map(os.path.exists, self._locks(ref)))
+
     def clear(self) -> None:
         """Remove the lock files that a killed git of AOP left; they would block the user's git."""
         with suppress(FileNotFoundError):
