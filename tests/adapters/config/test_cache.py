@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from aop.adapters.git.repository import open_repository
 from aop.core.errors import InvalidConfiguration
 from aop.core.ids import CommitId, ObjectId, TreeId
 from aop.kernel.ports.git import TreeEntry
+from tests.soak.faults import STRACE, needs_strace
 from tests.world import git, make_repository
 
 POLICY = "agentic/orchestrator/policy.yaml"
@@ -155,6 +158,27 @@ def test_what_another_version_kept_is_read_again(root: Path) -> None:
     questions = Questions(root)
     assert features_of(kept_config(questions, root)) == 3
     assert "tree" in questions.asked
+
+
+READING = """
+import sys
+from pathlib import Path
+from aop.adapters.config.cache import CachedConfig
+from aop.adapters.git.repository import open_repository
+repository = open_repository(Path(sys.argv[1]), {"PATH": "/usr/local/bin:/usr/bin:/bin"})
+CachedConfig(repository.branches.head, repository.objects, repository.root)()
+repository.close()
+"""
+
+
+@needs_strace
+def test_a_configuration_that_is_read_again_is_kept_without_a_wait_for_the_disk(root: Path, tmp_path: Path) -> None:
+    before = (root / PATH).read_bytes()
+    commit_policy(root, features=5)
+    traced = [str(STRACE), "-f", "-qq", "-o", str(tmp_path / "trace"), "-e", "trace=fsync,fdatasync"]
+    subprocess.run([*traced, sys.executable, "-c", READING, str(root)], check=True)
+    assert (root / PATH).read_bytes() != before
+    assert "sync(" not in (tmp_path / "trace").read_text()
 
 
 def test_where_nothing_can_be_kept_the_configuration_is_read(root: Path) -> None:

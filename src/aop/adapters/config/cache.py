@@ -108,6 +108,6 @@ class CachedConfig:
     def _store(self, entry: _CacheEntry) -> None:
         config = msgspec.json.encode(entry.config)
         stored = _StoredEntry(files=entry.files, heads=entry.heads, config=msgspec.Raw(config), sum=crc32(config))
-        # It is read again next time: a full disk is not a reason to fail.
+        # It is read again next time: a full disk is not a reason to fail, and a power cut not one to wait for the disk.
         with suppress(Fault, OSError), locked_file(self._root / LOCK):
-            self._files.write(PATH, msgspec.json.encode(stored))
+            self._files.write(PATH, msgspec.json.encode(stored), durable=False)
