@@ -15,13 +15,11 @@ from aop.adapters.doctor.examination import examine
 from aop.adapters.doctor.ticket_systems import check_tokens
 from aop.adapters.machine.clock import SystemClock
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.repository import gate_call
 from aop.cli.shell.terminal import Terminal
 from aop.core.redaction.redactor import Redactor
 from aop.core.text.counts import count
-from aop.kernel.gateway.calls import Call
 from aop.wiring.build import Settings, build
-
-RUNS_GATES = "gates.run"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,13 +61,7 @@ def _gates_on_base(folder: Path, terminal: Terminal) -> Iterator[Check]:
     with build(folder, Settings.from_env(os.environ)) as app:
         config = app.gateway.kernel.config()
         head = app.repository.branches.head(config.policy.worktree.base_branch)
-        call = Call(
-            kernel=app.gateway.kernel,
-            principal=app.person,
-            tool=app.gateway.tools[RUNS_GATES],
-            operation_id=None,
-            report=terminal.say,
-        )
+        call = gate_call(app, terminal.say)
         if head is not None:
             yield from check_base_gates(call, config, head)
 

@@ -16,14 +16,13 @@ from aop.adapters.projects.placement import place_new_files
 from aop.adapters.projects.starter import Proposal, propose, reasons_of
 from aop.adapters.projects.trials.trial import GateResult, Trial, left_out_of, results_of
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.repository import gate_call
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs, Json
 from aop.core.text.counts import count
-from aop.kernel.gateway.calls import Call
 from aop.wiring.build import Settings, build
 
 POLICY = f"{FOLDER}/policy.yaml"
-RUNS_GATES = "gates.run"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,13 +61,7 @@ def _tried(
 
     terminal.say(f"\nTrying the gates on `{proposal.base_branch}` ({proposal.head[:10]}), in a copy of its files:")
     with build(repository.root, Settings.from_env(os.environ)) as app:
-        call = Call(
-            kernel=app.gateway.kernel,
-            principal=app.person,
-            tool=app.gateway.tools[RUNS_GATES],
-            operation_id=None,
-            report=terminal.say,
-        )
+        call = gate_call(app, terminal.say)
         trial = Trial(
             attempts_on(call, proposal.head, proposal.config_with),
             proposal.environments,

@@ -12,13 +12,20 @@ from msgspec.structs import replace
 from aop.cli.shell.terminal import CallRefused
 from aop.core.errors import Json
 from aop.core.roles import Role
-from aop.kernel.gateway.calls import Envelope
+from aop.kernel.gateway.calls import Call, Envelope
 from aop.wiring.build import App, Settings, build
 
 
 def open_app(arguments: argparse.Namespace, *, to_read: bool = False) -> App:
     """Open the repository that `--repo` names; close it with `with`."""
     return build(Path(arguments.repo), Settings.from_env(os.environ), to_read=to_read)
+
+
+def gate_call(app: App, report: Callable[[str], None]) -> Call:
+    """Return a call for gates that a person tries out: nothing of them is recorded."""
+    gateway = app.gateway
+    tool = gateway.tools["gates.run"]
+    return Call(kernel=gateway.kernel, principal=app.person, tool=tool, operation_id=None, report=report)
 
 
 def call_tool(
