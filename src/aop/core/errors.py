@@ -367,6 +367,14 @@ class NothingToTake(Refusal):
     hint = "Edit files in the feature's worktree, then try again."
 
 
+class EditsChanged(Refusal):
+    """The edits in the worktree are not those that were shown."""
+
+    code = "edits_changed"
+    move = Move.RETRY
+    hint = "Look at the edits again, then take them."
+
+
 class InvalidPatch(Refusal):
     """The text is not a valid patch."""
 

@@ -82,7 +82,8 @@ def test_a_dry_run_shows_and_changes_nothing(ready: World) -> None:
     assert ready.ok("feature.state_get", feature_id="one") == before
     (tree(ready) / "src/a.txt").write_text("one\nother\nthree\n")
     refused = ready.refusal("repo.take_edits", feature_id="one", dry_run=False, tree=shown["tree"])
-    assert refused["code"] == "version_conflict"
+    said = "The edits in the worktree of `one` changed since they were shown."
+    assert (refused["code"], refused["message"]) == ("edits_changed", said)
 
 
 def test_forbidden_paths_are_all_named_and_the_edits_stay(ready: World) -> None:

@@ -10,12 +10,12 @@ from msgspec import Struct
 
 from aop.core.errors import (
     AreaNotAllowed,
+    EditsChanged,
     InvalidPatch,
     NothingToTake,
     PlanRequired,
     ProtectedPath,
     UnplannedFile,
-    VersionConflict,
     WorktreeBusy,
 )
 from aop.core.structs import copy_fields
@@ -108,13 +108,13 @@ def _refuse_untimely(kernel: Kernel, target: PatchTarget) -> None:
 
 
 def _edits(kernel: Kernel, target: PatchTarget, arguments: TakeEditsArguments) -> str:
-    """Return the edits of the worktree as a patch. Raises: NothingToTake, VersionConflict, and as a patch is judged."""
+    """Return the edits of the worktree as a patch. Raises: NothingToTake, EditsChanged, and as a patch is judged."""
     state, objects = target.state, kernel.git.objects
     tree = kernel.git.worktrees.edited_tree(state.feature_id, state.tree)
     if tree == state.tree:
         raise NothingToTake(f"The worktree of `{state.feature_id}` holds no edits.", worktree=state.worktree_path)
     if arguments.tree not in (None, tree):
-        raise VersionConflict(f"The worktree of `{state.feature_id}`", expected=state.version, current=state.version)
+        raise EditsChanged(f"The edits in the worktree of `{state.feature_id}` changed since they were shown.")
     _refuse_forbidden(kernel, target, objects.changes(state.tree, tree))
     try:
         return objects.diff(state.tree, tree).decode()
