@@ -164,7 +164,7 @@ def test_a_model_with_tools_scaffolds_and_reviews_through_the_same_servers(shop:
     ("trouble", "step", "code", "status", "to_do"),
     [
         (Trouble("GET .*/branches/", 401), "check_branch", "remote_rejected", 401, "GITLAB_TOKEN"),
-        (Trouble("GET .*/branches/", 403), "check_branch", "remote_rejected", 403, "rights"),
+        (Trouble("GET .*/branches/", 403), "check_branch", "remote_rejected", 403, "right to read and write"),
         (Trouble("GET .*orders$", 404), "check_branch", "remote_not_found", 404, "may read it"),
         (Trouble("GET .*/search$", 401), "report_start", "remote_rejected", 401, "JIRA_API_TOKEN"),
         (Trouble("GET .*/content/100$", 401), "read_architecture_docs", "remote_rejected", 401, "CONFLUENCE_API_TOKEN"),
@@ -178,7 +178,7 @@ def test_a_model_with_tools_scaffolds_and_reviews_through_the_same_servers(shop:
             429,
             "Wait a few minutes",
         ),
-        (Trouble("PUT .*issue", 403), "update_description", "remote_rejected", 403, "rights"),
+        (Trouble("PUT .*issue", 403), "update_description", "remote_rejected", 403, "right to read and write"),
         (Trouble("POST .*/transitions", 500, times=2), "move_ticket", "remote_unavailable", 500, "Wait until it"),
     ],
     ids=lambda value: f"{value.request} {value.status}" if isinstance(value, Trouble) else "",
