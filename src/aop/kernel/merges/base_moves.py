@@ -102,7 +102,8 @@ def _with_changes(objects: GitObjects, state: FeatureState, base: TreeId) -> Tre
 
 
 def _merged_tree(kernel: Kernel, state: FeatureState, base: CommitId) -> tuple[TreeId, MergeConflict | None]:
-    git, ours = kernel.git, write_commit(kernel, state)
+    git = kernel.git
+    ours = git.objects.trial_commit(state.tree, state.base_commit)
     try:
         merged = git.merges.merge(base, ours)
     except MergeConflict as unrelated:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from aop.kernel.gateway.calls import Kernel
 from aop.kernel.merges.merge import base_head, commit_on_branch, merge_conflict
 from aop.kernel.ports.git import ConflictedPaths
 from aop.kernel.record.documents.features import FeatureState
-
-# The commit is never on a branch: with a fixed time it is the same one each time.
-_TRIAL_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def check_checkout_follows(kernel: Kernel, state: FeatureState) -> None:
@@ -21,7 +16,7 @@ def check_checkout_follows(kernel: Kernel, state: FeatureState) -> None:
     git, config = kernel.git, kernel.config()
     base = base_head(kernel, config)
     commit = commit_on_branch(git.objects, state)
-    commit = commit or git.objects.commit(state.tree, [state.base_commit], "Trial\n", when=_TRIAL_TIME)
+    commit = commit or git.objects.trial_commit(state.tree, state.base_commit)
     merged = git.merges.merge(base, commit)
     if isinstance(merged, ConflictedPaths):
         raise merge_conflict(git.objects, merged, state, base=base, feature_commit=commit)

@@ -150,6 +150,9 @@ class GitObjects(Protocol):
     def commit(self, tree: TreeId, parents: Sequence[CommitId], message: str, *, when: datetime) -> CommitId:
         """Write a commit object; the same arguments give the same id."""
 
+    def trial_commit(self, tree: TreeId, parent: CommitId) -> CommitId:
+        """Write a commit to merge for trial, which no branch shall name; the same arguments give the same id."""
+
 
 class GitBranches(Protocol):
     """Local branches, and the refs that keep a feature's tree from garbage collection."""

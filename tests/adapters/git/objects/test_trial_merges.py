@@ -105,3 +105,14 @@ def test_a_tree_that_is_not_there_is_a_fault_not_an_answer(tmp_path: Path) -> No
     with pytest.raises(Fault, match="`git merge-tree` ended with"):
         repository.merges.merge(head(repository), CommitId(ObjectId(commit)))
     repository.close()
+
+
+@pytest.mark.parametrize("object_format", ["sha1", "sha256"])
+def test_git_reads_a_commit_that_is_written_for_a_trial(tmp_path: Path, object_format: str) -> None:
+    repository = make_repository(tmp_path / "repo", object_format=object_format)
+    base, change = head(repository), changed(repository, CHANGE_A, "src/a.txt")
+    assert change.tree is not None
+    made = repository.objects.trial_commit(change.tree, base)
+    assert repository.objects.trial_commit(change.tree, base) == made
+    assert git(repository.root, "log", "-1", "--format=%T %P", made).strip() == f"{change.tree} {base}"
+    repository.close()

@@ -68,13 +68,18 @@ class GitTrials:
         for each in proposals:
             commit = each.commit
             if each.tree is not None:
-                lines = (f"tree {object_id(each.tree)}", f"parent {commit}", f"author {_WHO}", f"committer {_WHO}")
-                whole = object_bytes("commit", ("\n".join(lines) + "\n\n").encode())
+                whole = trial_commit(each.tree, commit)
                 commit = CommitId(id_of(whole, digest_size=self._digest_size))
                 made[commit] = whole
             commits[each] = CommitId(ObjectId(object_id(commit)))
         self._made.write(made)
         return commits
+
+
+def trial_commit(tree: TreeId, parent: CommitId) -> bytes:
+    """Return a commit of a tree, as git stores it."""
+    lines = (f"tree {object_id(tree)}", f"parent {object_id(parent)}", f"author {_WHO}", f"committer {_WHO}")
+    return object_bytes("commit", ("\n".join(lines) + "\n\n").encode())
 
 
 def _results(out: bytes) -> Iterator[TrialMerge]:
