@@ -19,7 +19,7 @@ import pytest
 from msgspec import Struct
 
 from tests.racing import until
-from tests.world import PATCH, World, make_repository, plan_for
+from tests.world import PATCH, World, git, make_repository, plan_for
 
 ROOT = Path(__file__).parents[2]
 STRACE = shutil.which("strace")
@@ -83,9 +83,10 @@ PATCHED_BY_GIT = Operation(
     name="repo.apply_patch by git", tool="repo.apply_patch", stage="building", event="patch_applied"
 )
 MERGE = Operation(name="aop merge", stage="ready", event="feature_merged")
+REBASE = Operation(name="aop rebase", stage="building", event="feature_rebased")
 LOCK = Operation(name="locks.acquire", tool="locks.acquire", stage="planning", event="lock_acquired")
 BLOCKED = Operation(name="feature.state_patch", tool="feature.state_patch", stage="planning", event="state_patched")
-WITH_GIT = (PLAN, PATCHED, PATCHED_BY_GIT, MERGE)
+WITH_GIT = (PLAN, PATCHED, PATCHED_BY_GIT, MERGE, REBASE)
 OPERATIONS = (*WITH_GIT, LOCK, BLOCKED)
 
 
@@ -121,6 +122,12 @@ def _prepared(world: World, operation: Operation) -> tuple[str, ...]:
     if operation is MERGE:
         world.ready()
         return ("merge", "one", "--leave-checkout", "--token", world.approval())
+    if operation is REBASE:
+        world.plan()
+        world.patch()
+        (world.root / "README.md").write_text("Meanwhile.\n")
+        git(world.root, "commit", "-qam", "Meanwhile")
+        return ("rebase", "one")
     given: tuple[str, dict[str, object]]
     if operation is PLAN:
         world.init()
