@@ -33,8 +33,7 @@ NODE = {"concat-map": "0.0.2", "function-bind": "1.1.2", "minimist": "1.2.8"}
 
 def run(*words: str, cwd: Path) -> None:
     done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=False, timeout=380)
-    if done.returncode:
-        pytest.skip(f"`{' '.join(words[:4])}` did not work here: {done.stderr[-300:]}")
+    assert done.returncode == 0, f"`{' '.join(words[:4])}`: {done.stderr[-300:]}"
 
 
 def unpacked(archive: Path, root: Path) -> None:
@@ -81,6 +80,8 @@ def prepare_python(name: str, root: Path) -> None:
 
 
 def prepare_node(name: str, root: Path) -> None:
+    if shutil.which("npm") is None:
+        pytest.skip("npm is missing")
     fetched = PROJECTS / "archives"
     fetched.mkdir(exist_ok=True)
     run("npm", "pack", "--silent", f"{name}@{NODE[name]}", cwd=fetched)
