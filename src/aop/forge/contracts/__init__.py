@@ -1,0 +1,1 @@
+"""Contracts: the nine types, their readers, templates, and what contradicts what."""

@@ -1,0 +1,1 @@
+"""Projects: what the record keeps of a forge project, and who owns it."""
