@@ -80,7 +80,7 @@ bench: $(INSTALLED) ## measure start-up, tool calls and patches against their fl
 	$(BIN)/python -m bench
 
 lock: $(INSTALLED) ## write requirements/*.lock from pyproject.toml (LOCK_ARGS=--upgrade takes newer versions)
-	$(LOCK) --extra dev --extra models --extra otel --output-file requirements/dev.lock
+	$(LOCK) --extra dev --extra forge --extra models --extra otel --output-file requirements/dev.lock
 	$(LOCK) --constraint requirements/dev.lock --no-annotate --output-file requirements/run.lock
 
 # What AOP needs to run, and no more.
