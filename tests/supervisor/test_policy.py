@@ -155,6 +155,20 @@ def test_edits_of_a_person_are_proven_before_an_agent_gets_a_turn() -> None:
     assert action == RunGates(role=Role.BUILDER, mode=Mode.FAST)
 
 
+@pytest.mark.parametrize(
+    ("answer", "then"), [("yes", RunGates(role=Role.BUILDER, mode=Mode.FAST)), ("no", Role.BUILDER)]
+)
+def test_gates_whose_set_up_needs_the_network_wait_for_a_person_and_run_again_after_a_yes(
+    answer: str, then: RunGates | Role
+) -> None:
+    closed = refused("gates.run", "setup_needs_network", Mode.FAST, question="May it?", question_id="q1")
+    waiting, asked = step(BUILDING, closed)
+    assert asked == AskPerson(question="May it?", gate="authorisation", choices=("yes", "no"), question_id="q1")
+    after, action = step(waiting, PersonAnswered(question="May it?", answer=answer))
+    assert after.held_back is None
+    assert (action.role if isinstance(action, AskWorker) else action) == then
+
+
 def test_a_plan_that_names_the_one_before_replaces_it() -> None:
     revision = PlanSubmission(plan={"plan_version": 3, "revision_of": 2})
     _run, action = step(msgspec.structs.replace(BUILDING, role=Role.PLANNER), said(revision))

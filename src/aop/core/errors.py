@@ -181,6 +181,14 @@ class WorktreeSetupFailed(Refusal):
     hint = "Read the details; a person corrects `worktree` in policy.yaml, or the files that it names."
 
 
+class SetupNeedsNetwork(Refusal):
+    """A set-up command failed without the network, which is closed because the feature changed its inputs."""
+
+    code = "setup_needs_network"
+    move = Move.ASK_PERSON
+    hint = "A person answers the question in the inbox; then send the call again."
+
+
 class InternalError(Refusal):
     """AOP has a defect, or the machine below it failed."""
 

@@ -263,7 +263,13 @@ def test_the_network_is_opened_for_a_set_up_command_only_if_the_person_agrees(tm
         command = [sys.executable, "-m", "aop.cli.main", "init"]
         ran = subprocess.run(command, cwd=root, stdin=stdin, capture_output=True, text=True, check=False, timeout=300)
     assert ran.returncode == 0, ran.stderr
-    assert "needs the network to set up a worktree. Allow it, for this command alone? [y/N]" in ran.stderr
+    question = ran.stderr[ran.stderr.index("needs the network to set up a worktree.") :]
+    assert " ".join(question.split()).startswith(
+        "needs the network to set up a worktree. It runs code of this repository (setup.py, the build backend, install"
+        " scripts of package.json) and of the packages that it installs. All that code can then use the network of this"
+        " machine, in every worktree. Where a feature changes a manifest, a lock file or another input of the command,"
+        " the network stays closed until a person agrees. Allow it, for this command alone? [y/N]"
+    )
     assert "setting up its worktree" not in ran.stderr
     assert "Left out: `test` did not pass on the base commit: a module or package is not installed." in ran.stderr
     assert "network" not in (root / FOLDER / "policy.yaml").read_text()

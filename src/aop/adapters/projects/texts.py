@@ -33,7 +33,10 @@ version: 1
 WHY_LINK = "Not in git, but the gates need it: each worktree gets a link to the one in your checkout."
 WHY_COPY = "Made by a build and ignored by git, but the tests import it: each worktree gets a copy."
 WHY_SETUP = "Makes each new worktree ready, once."
-WHY_NETWORK = "`network: host` opens the network for this command alone; gates have none."
+WHY_NETWORK = (
+    "`network: host` opens the network for this command alone, and for all code that it runs; gates have none.",
+    "Where a feature changes an input of the command, the network stays closed until a person agrees.",
+)
 WHY_READ = "Folders outside the repository that the gates read."
 WHY_WRITE = "Folders outside the repository that the gates read and change."
 
@@ -101,7 +104,9 @@ def line_of(step: Step) -> str:
 def _setup_lines(commands: Sequence[SetupCommand]) -> Iterator[str]:
     if not commands:
         return
-    yield f"  # {WHY_SETUP}{f' {WHY_NETWORK}' if any(one.network == 'host' for one in commands) else ''}"
+    yield f"  # {WHY_SETUP}"
+    if any(one.network == "host" for one in commands):
+        yield from (f"  # {line}" for line in WHY_NETWORK)
     yield "  setup:"
     for command in commands:
         values: dict[str, Json] = {"cmd": list(command.cmd)}

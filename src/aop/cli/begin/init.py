@@ -23,6 +23,12 @@ from aop.core.text.counts import count
 from aop.wiring.build import Settings, build
 
 POLICY = f"{FOLDER}/policy.yaml"
+NETWORK_RISK = (
+    "  It runs code of this repository (setup.py, the build backend, install scripts of package.json) and of the",
+    "  packages that it installs. All that code can then use the network of this machine, in every worktree. Where a",
+    "  feature changes a manifest, a lock file or another input of the command, the network stays closed until a",
+    "  person agrees.",
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,8 +92,9 @@ class _Agreement:
         if not self._is_possible or self._is_given:
             return self._is_possible
         if command not in self._answers:
-            question = f"  `{command}` needs the network to set up a worktree. Allow it, for this command alone?"
-            self._answers[command] = self._terminal.confirm(question)
+            for line in (f"  `{command}` needs the network to set up a worktree.", *NETWORK_RISK):
+                self._terminal.say(line)
+            self._answers[command] = self._terminal.confirm("  Allow it, for this command alone?")
         return self._answers[command]
 
 

@@ -129,9 +129,15 @@ KEY_WORDS: Mapping[str, str] = {
         " sandboxed steps can read them."
     ),
     "worktree.setup[].cmd": "A command that makes a worktree ready, word by word, run before its first gates.",
-    "worktree.setup[].inputs": "Globs of tracked files; the command is run again when one of them has changed.",
+    "worktree.setup[].inputs": (
+        "Globs of tracked files; the command is run again when one of them has changed, and without the network where a"
+        " feature changed one."
+    ),
     "worktree.setup[].timeout_seconds": "The command's own time limit.",
-    "worktree.setup[].network": "`host`: the command alone may use the network, to fetch packages; `none`: it may not.",
+    "worktree.setup[].network": (
+        "`host`: the command alone, with all code that it runs, may use the network, to fetch packages; `none`: it may"
+        " not."
+    ),
     "worktree.ports": "How many ports each feature has for itself: `AOP_PORT_0` and so on.",
     "worktree.first_port": "Where the ports of features begin.",
     "planning.require_obligations": (

@@ -10,24 +10,36 @@ from typing import ClassVar
 import msgspec
 from msgspec import Struct
 
-from aop.core.errors import WorktreeSetupFailed
-from aop.core.ids import FeatureId, TreeId
+from aop.core.errors import Json, SetupNeedsNetwork, WorktreeSetupFailed
+from aop.core.ids import CommitId, FeatureId, TreeId
 from aop.core.paths import globs
-from aop.core.text.counts import count
+from aop.core.redaction.redactor import mask_json
+from aop.core.text.counts import count, list_some
 from aop.core.text.json import canonical_json
 from aop.kernel.config.policy import ExecutionRules, Policy
 from aop.kernel.config.worktrees import SetupCommand, WorktreeRules
+from aop.kernel.features.opened_paths import NO, YES
+from aop.kernel.features.questions import put_question
 from aop.kernel.features.trees import is_at_or_below, is_free_in
 from aop.kernel.gateway.calls import Call, Kernel
 from aop.kernel.ports.git import FileMode, GitObjects
 from aop.kernel.ports.processes import Command, Ending
 from aop.kernel.record.documents.base import Document, next_version, revise
 from aop.kernel.record.documents.features import Index
+from aop.kernel.record.documents.questions import Question, close_question
 from aop.kernel.record.port import Transaction
 from aop.kernel.record.projections import folder_of
 
 INCLUDED = ".worktreeinclude"
 """The file that names what to copy as other tools for worktrees read it: patterns as in `.gitignore`."""
+BUILD_FILES = (
+    *("**/setup.py", "**/setup.cfg", "**/pyproject.toml", "**/hatch_build.py", "**/requirements*.txt"),
+    *("**/package.json", "**/.npmrc", "**/.yarnrc*", "**/.pnpmfile.*", "**/pnpm-workspace.yaml", "**/binding.gyp"),
+    *("**/bunfig.toml", "**/build.rs", "**/.cargo/**", "**/Makefile", "**/CMakeLists.txt", "**/*.lock"),
+    *("**/package-lock.json", "**/npm-shrinkwrap.json", "**/pnpm-lock.yaml", "**/bun.lockb"),
+    *("**/pip.conf", "**/uv.toml", "**/sitecustomize.py", "**/usercustomize.py", "**/*.pth"),
+)
+"""The files that decide what installers run and fetch, also where no `inputs` name them: a feature may add one."""
 LAST_PORT = 65_535
 LOG_TAIL_BYTES = 2000
 LONGEST_DATABASE_NAME = 63
@@ -130,21 +142,32 @@ def _included_patterns(kernel: Kernel, rules: WorktreeRules) -> bytes:
     return kernel.git.objects.blob(entry.oid) if entry and is_file else b""
 
 
-def set_up_checkout(
-    call: Call, feature_id: FeatureId, tree: TreeId, folder: Path, policy: Policy, *, logs: str = ""
-) -> CheckoutExtras:
-    """Set up a checkout; commands that have run in a feature's worktree are left out. Raises: WorktreeSetupFailed.
+class SetupTarget(Struct, frozen=True, kw_only=True):
+    """The checkout that is set up."""
 
-    `logs` is the folder of the logs, from the root of the repository; empty for that of the feature.
+    feature_id: FeatureId
+    tree: TreeId
+    base_commit: CommitId
+    """The commit of the base branch that the tree was made on."""
+    folder: Path
+    logs: str = ""
+    """The folder of the logs, from the root of the repository; empty for that of the feature."""
+
+
+def set_up_checkout(call: Call, target: SetupTarget, policy: Policy) -> CheckoutExtras:
+    """Set up a checkout; commands that have run in a feature's worktree are left out.
+
+    Raises: WorktreeSetupFailed, SetupNeedsNetwork.
     """
     kernel, rules = call.kernel, policy.worktree
+    feature_id, tree, folder = target.feature_id, target.tree, target.folder
     extras = CheckoutExtras(env=environment_of(kernel, feature_id), readable=place_extras(kernel, tree, folder, rules))
     wanted = _command_digests(kernel.git.objects, tree, rules.setup)
     is_own = folder == kernel.git.worktrees.path(feature_id)
     done = _finished_commands(kernel, feature_id, folder, wanted) if is_own else 0
     for number in range(done, len(wanted)):
         with kernel.locks.gate_slot(policy.supervisor.max_parallel_gate_runs):
-            _run_setup_command(call, feature_id, number, folder, policy=policy, extras=extras, logs=logs)
+            _run_setup_command(call, target, number, policy=policy, extras=extras)
         if is_own:
             _record_finished(
                 call, feature_id, kernel.worktree_extras.identity(folder), wanted[: number + 1], rules.setup[number]
@@ -180,33 +203,117 @@ def _finished_commands(kernel: Kernel, feature_id: FeatureId, folder: Path, want
     return next((number for number, (was, now) in enumerate(pairs) if was != now), min(len(known.done), len(wanted)))
 
 
-def _run_setup_command(
-    call: Call, feature_id: FeatureId, number: int, folder: Path, *, policy: Policy, extras: CheckoutExtras, logs: str
-) -> None:
-    command = policy.worktree.setup[number]
-    rules = msgspec.structs.replace(policy.execution, network=command.network or policy.execution.network)
-    log_path = f"{logs or f'{folder_of(feature_id)}/logs'}/{call.kernel.new_id('setup')}-{number + 1}.log"
-    call.report(f"{feature_id}: setting up its worktree: {' '.join(command.cmd)}")
-    ended = call.kernel.processes.run(
+def _run_setup_command(call: Call, target: SetupTarget, number: int, *, policy: Policy, extras: CheckoutExtras) -> None:
+    kernel, command = call.kernel, policy.worktree.setup[number]
+    changed, said = _closed_network(kernel, target, policy, number)
+    network = "none" if changed else command.network or policy.execution.network
+    log_path = f"{target.logs or f'{folder_of(target.feature_id)}/logs'}/{kernel.new_id('setup')}-{number + 1}.log"
+    call.report(f"{target.feature_id}: setting up its worktree: {' '.join(command.cmd)}")
+    ended = kernel.processes.run(
         command_for(
-            rules,
+            msgspec.structs.replace(policy.execution, network=network),
             extras,
             command.cmd,
-            folder,
-            log_path=call.kernel.files.root / log_path,
+            target.folder,
+            log_path=kernel.files.root / log_path,
             timeout_seconds=command.timeout_seconds,
         )
     )
-    if ended.ending is not Ending.EXITED or ended.exit_code:
-        how = ended.problem or f"it ended with exit code {ended.exit_code}."
-        raise WorktreeSetupFailed(
-            f"A set-up command of `{feature_id}` failed: {how}",
-            feature_id=feature_id,
-            command=list(command.cmd),
-            exit_code=ended.exit_code,
-            log_path=log_path,
-            log_tail=call.kernel.files.read_tail(log_path, limit=LOG_TAIL_BYTES).decode(errors="replace"),
-        )
+    if ended.ending is Ending.EXITED and not ended.exit_code:
+        return
+    how = ended.problem or f"it ended with exit code {ended.exit_code}."
+    facts: dict[str, Json] = {
+        "feature_id": target.feature_id,
+        "command": list(command.cmd),
+        "exit_code": ended.exit_code,
+        "log_path": log_path,
+        "log_tail": kernel.files.read_tail(log_path, limit=LOG_TAIL_BYTES).decode(errors="replace"),
+    }
+    if changed and (said is None or said.is_open):
+        raise _needs_network(call, target, command, changed, how=how, facts=facts)
+    without = ", without the network that a person refused it" if changed else ""
+    why = f"A set-up command of `{target.feature_id}` failed{without}: {how}"
+    raise WorktreeSetupFailed(why, hint=WorktreeSetupFailed.hint, **facts)
+
+
+def _closed_network(
+    kernel: Kernel, target: SetupTarget, policy: Policy, number: int
+) -> tuple[tuple[str, ...], Question | None]:
+    """Return the changed inputs that close the network to a command, and the question about them.
+
+    The command runs code of the tree. Where the feature changed it, nobody has reviewed what it would send away.
+    """
+    commands = policy.worktree.setup[: number + 1]
+    if commands[-1].network != "host" or policy.execution.network == "host":
+        return (), None
+    changes = kernel.git.objects.changes(kernel.git.objects.tree_of(target.base_commit), target.tree)
+    changed = tuple(each.path for each in changes if any(_may_read(command, each.path) for command in commands))
+    with kernel.record.read() as view:
+        said = next((each for each in view.all(Question) if _is_about(each, target)), None) if changed else None
+    return ((), said) if said is not None and said.answer == YES else (changed, said)
+
+
+def _may_read(command: SetupCommand, path: str) -> bool:
+    """Tell whether a file can decide what a command does; every one can, unless its inputs are named."""
+    if command.network == "host" and not command.inputs:
+        return True
+    return _matches_any((*command.inputs, *BUILD_FILES), path) or path in (
+        word.removeprefix("./") for word in command.cmd
+    )
+
+
+def _is_about(question: Question, target: SetupTarget) -> bool:
+    return question.feature_id == target.feature_id and question.sets_up == target.tree and not question.closed_because
+
+
+def _needs_network(
+    call: Call,
+    target: SetupTarget,
+    command: SetupCommand,
+    changed: Sequence[str],
+    *,
+    how: str,
+    facts: Mapping[str, Json],
+) -> SetupNeedsNetwork:
+    """Ask a person, once for each tree, and return the refusal that names the question."""
+    words, files = " ".join(command.cmd), list_some([f"`{path}`" for path in changed])
+    text = (
+        f"Setting up the worktree of `{target.feature_id}` failed without the network: `{words}`: {how} The network is"
+        f" closed because the feature changed {files}. `{YES}` lets this command, and all code of this tree"
+        f" ({target.tree[:10]}) that it runs, use the network of this machine; review the files first:"
+        f" aop review {target.feature_id}. After `{NO}` the agent is told."
+    )
+    with call.kernel.record.write() as tx:
+        question = next((each for each in tx.all(Question) if _is_about(each, target)), None)
+        if question is None:
+            _close_older(tx, call, target)
+            detail = {"paths": list(changed), "tree": target.tree, "command": list(command.cmd), **facts}
+            question = put_question(
+                tx,
+                call,
+                target.feature_id,
+                "authorisation",
+                call.kernel.redact(text),
+                detail=mask_json(detail, call.kernel.redact),
+                choices=(YES, NO),
+                sets_up=target.tree,
+            )
+    return SetupNeedsNetwork(
+        f"A set-up command of `{target.feature_id}` failed without the network: {how} The network is closed because"
+        f" the feature changed {files}.",
+        hint=f"A person answers the question `{question.question_id}` with `inbox.answer`; then send the call again.",
+        **facts,
+        paths=list(changed),
+        question_id=question.question_id,
+        question=question.text,
+    )
+
+
+def _close_older(tx: Transaction, call: Call, target: SetupTarget) -> None:
+    """Close the open questions about earlier trees of the feature."""
+    for each in list(tx.all(Question)):
+        if each.is_open and each.sets_up and each.feature_id == target.feature_id:
+            tx.put(close_question(each, call.kernel.now(), "The feature has another tree now."), each.question_id)
 
 
 def command_for(

@@ -16,7 +16,7 @@ from aop.kernel.config.gates import Mode, Profile, Step
 from aop.kernel.config.in_force import Config
 from aop.kernel.config.policy import ExecutionRules, Policy
 from aop.kernel.features.lifecycle import store_feature
-from aop.kernel.features.worktree_extras import CheckoutExtras, command_for, set_up_checkout
+from aop.kernel.features.worktree_extras import CheckoutExtras, SetupTarget, command_for, set_up_checkout
 from aop.kernel.gates.flaky import known_failure, with_known_failure
 from aop.kernel.gates.reports.verdict import Reports, ReportVerdict, judge_reports, remove_old_reports, reports_of
 from aop.kernel.gates.steps import definition_of, effective_steps, profile_named
@@ -105,11 +105,11 @@ def machine_identity(call: Call, plan: GatePlan) -> str:
 def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | None = None) -> GateRun:
     """Run the steps in a checkout of the plan's tree: in order up to the first failure, or all in parallel.
 
-    `baseline` is how many tests run on the base, where that is known. Raises: WorktreeSetupFailed.
+    `baseline` is how many tests run on the base, where that is known.
+    Raises: WorktreeSetupFailed, SetupNeedsNetwork.
     """
     kernel = call.kernel
-    extras = set_up_checkout(call, plan.feature_id, plan.subject.tree, checkout, plan.policy, logs=plan.logs)
-    plan = msgspec.structs.replace(plan, extras=extras)
+    plan = msgspec.structs.replace(plan, extras=_set_up(call, plan, checkout))
     run_id = GateRunId(kernel.new_id("gate"))
     level = kernel.processes.sandbox_level(plan.policy.execution.sandbox)
     started = kernel.now()
@@ -154,6 +154,17 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | Non
         started_at=started,
         finished_at=kernel.now(),
     )
+
+
+def _set_up(call: Call, plan: GatePlan, checkout: Path) -> CheckoutExtras:
+    target = SetupTarget(
+        feature_id=plan.feature_id,
+        tree=plan.subject.tree,
+        base_commit=plan.subject.base_commit,
+        folder=checkout,
+        logs=plan.logs,
+    )
+    return set_up_checkout(call, target, plan.policy)
 
 
 class _StepRun(Struct, frozen=True, kw_only=True):

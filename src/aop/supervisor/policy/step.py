@@ -47,6 +47,7 @@ from aop.supervisor.policy.conflicts import (
 from aop.supervisor.policy.faults import fault_question, is_retried
 from aop.supervisor.policy.instructions import AMEND, INSTRUCTIONS, LADDER, MOVED
 from aop.supervisor.policy.quotas import postpone
+from aop.supervisor.policy.setup_networks import network_question
 from aop.supervisor.policy.state import Action, Event, FeatureRun, NobodyAnswered, PersonAnswered, Rung, TurnWithheld
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, ToolResult, WorkerOutput, WorkerRequest
 
@@ -144,6 +145,10 @@ def _on_person_or_cap(run: FeatureRun, event: TurnWithheld | PersonAnswered | No
 
 
 def _on_answer(run: FeatureRun, event: PersonAnswered) -> Decision:
+    if isinstance(run.held_back, state.RunGates):
+        if event.answer == YES:
+            return replace(run, held_back=None), run.held_back
+        run = replace(run, held_back=None)
     if run.offered and event.answer == YES:
         return replace(run, offered=False), state.CallTool(role=Role.ORCHESTRATOR, tool="feature.state_get")
     if run.held_back is None:
@@ -281,7 +286,8 @@ def _with_reported_status(run: FeatureRun, result: ToolResult) -> FeatureRun:
 def _on_tool_answer(run: FeatureRun, event: state.ToolAnswered) -> Decision:
     result = event.result
     if not result.ok:
-        return _on_refusal(replace(run, role=Role.QA) if run.status is Status.QA else run, result)
+        run = replace(run, role=Role.QA) if run.status is Status.QA else run
+        return network_question(run, event) or _on_refusal(run, result)
     match result.tool:
         case "gates.run" if run.status is Status.QA and event.mode is Mode.FAST:
             return replace(run, role=Role.QA, conflict=None), state.RunGates(role=Role.QA, mode=Mode.FULL)

@@ -286,3 +286,141 @@ def test_the_merged_tree_is_set_up_before_its_gates_too(making: Making) -> None:
     world.ok("feature.ready_to_merge", feature_id="one", user_approval_token=world.approval("one"))
     logs = sorted((world.root / "agentic/features/one/logs").glob("gate-*.log"), key=os.path.getmtime)
     assert logs[-1].read_text().splitlines()[1:] == ["SETTING=1", "a library"]
+
+
+# --- the network of set-up commands ------------------------------------------------------------------
+
+FETCH = "{cmd: [python3, fetch.py], inputs: [deps.txt], network: host}"
+DEPENDENCY = "--- a/deps.txt\n+++ b/deps.txt\n@@ -1 +1 @@\n-first\n+second\n"
+NETWORKED = {"files": {"create": [], "modify": ["src/a.txt", "deps.txt"], "delete": []}, "allowed_areas": ["."]}
+
+
+@pytest.fixture
+def listening() -> Iterator[int]:
+    """A server of this machine, which a command reaches only through the host's network; its port."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def networked(making: Making, port: int, setup: str = FETCH) -> World:
+    """Make a repository whose set-up command connects to a port."""
+    world = making(setup=f"[{setup}]")
+    script = (
+        f"import socket\nsocket.create_connection(('127.0.0.1', {port}), 5)\nopen('made.log', 'a').write('got\\n')\n"
+    )
+    (world.root / "fetch.py").write_text(script)
+    git(world.root, "add", "fetch.py")
+    git(world.root, "commit", "-qm", "Fetch")
+    return world
+
+
+def set_up_refusal(world: World, mode: str = "fast") -> Any:
+    error: Any = world.call("gates.run", feature_id="one", mode=mode).error
+    return error
+
+
+def open_questions(world: World) -> list[Any]:
+    return list(world.ok("inbox.list")["questions"])
+
+
+def test_a_set_up_command_has_the_network_while_its_inputs_are_the_bases(making: Making, listening: int) -> None:
+    world = networked(making, listening)
+    world.plan("one")
+    world.patch("one")
+    gate_log(world)
+    assert (made(world), open_questions(world)) == ("got\n", [])
+
+
+def test_a_changed_input_closes_the_network_until_a_person_opens_it_for_that_tree(
+    making: Making, listening: int
+) -> None:
+    world = networked(making, listening)
+    world.plan("one", **NETWORKED)
+    tree = world.patch("one", DEPENDENCY)["tree"]
+    error = set_up_refusal(world)
+    assert (error["code"], error["details"]["paths"], error["details"]["question_id"]) == (
+        "setup_needs_network",
+        ["deps.txt"],
+        "q1",
+    )
+    set_up_refusal(world)
+    [question] = open_questions(world)
+    assert (question["gate"], question["choices"], question["detail"]["tree"]) == ("authorisation", ["yes", "no"], tree)
+    assert "`deps.txt`" in question["text"]
+    world.ok("inbox.answer", feature_id="one", question_id="q1", answer="yes")
+    gate_log(world)
+    assert made(world) == "got\n"
+    world.patch("one", DEPENDENCY.replace("-first", "-second").replace("+second", "+third"))
+    assert set_up_refusal(world)["details"]["question_id"] == "q2"
+
+
+def test_a_no_keeps_the_network_closed_and_asks_no_more(making: Making, listening: int) -> None:
+    world = networked(making, listening)
+    world.plan("one", **NETWORKED)
+    world.patch("one", DEPENDENCY)
+    set_up_refusal(world)
+    world.ok("inbox.answer", feature_id="one", question_id="q1", answer="no")
+    error = set_up_refusal(world)
+    assert (error["code"], open_questions(world)) == ("worktree_setup_failed", [])
+    assert "without the network that a person refused it" in error["message"]
+
+
+def test_a_question_about_an_earlier_tree_is_closed(making: Making, listening: int) -> None:
+    world = networked(making, listening)
+    world.plan("one", **NETWORKED)
+    world.patch("one", DEPENDENCY)
+    set_up_refusal(world)
+    world.patch("one")
+    set_up_refusal(world)
+    assert [question["question_id"] for question in open_questions(world)] == ["q2"]
+
+
+@pytest.mark.parametrize(
+    ("setup", "path"),
+    [
+        pytest.param("{cmd: [python3, fetch.py], network: host}", "src/new.txt", id="any_file_without_inputs"),
+        pytest.param(FETCH, "sub/setup.py", id="a_build_file_that_no_input_names"),
+        pytest.param(
+            "{cmd: [python3, ./fetch.py, tool.py], inputs: [deps.txt], network: host}", "tool.py", id="a_word"
+        ),
+        pytest.param(
+            "{cmd: [sh, -c, 'true'], inputs: [other.txt]}, " + FETCH, "other.txt", id="an_input_of_a_command_before"
+        ),
+    ],
+)
+def test_other_files_that_a_set_up_command_may_run_close_its_network_too(
+    making: Making, listening: int, setup: str, path: str
+) -> None:
+    world = networked(making, listening, setup)
+    world.plan("one", files={"create": [path], "modify": [], "delete": []}, allowed_areas=["."])
+    world.patch("one", f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+new = 1\n")
+    error = set_up_refusal(world)
+    assert (error["code"], error["details"]["paths"]) == ("setup_needs_network", [path])
+
+
+def test_a_command_that_passes_without_the_network_asks_nobody(making: Making) -> None:
+    world = making(setup="[{cmd: [sh, setup.sh], inputs: [deps.txt], network: host}]")
+    world.plan("one", **NETWORKED)
+    world.patch("one", DEPENDENCY)
+    gate_log(world)
+    assert (made(world), open_questions(world)) == ("second\n", [])
+
+
+def test_a_merge_is_refused_while_its_set_up_would_need_a_network_that_nobody_opened(
+    making: Making, listening: int
+) -> None:
+    world = networked(making, listening)
+    world.plan("one", **NETWORKED)
+    world.patch("one", DEPENDENCY)
+    set_up_refusal(world)
+    world.ok("inbox.answer", feature_id="one", question_id="q1", answer="yes")
+    for mode in ("fast", "full"):
+        world.ok("gates.run", feature_id="one", mode=mode)
+    (world.root / "late.txt").write_text("late\n")
+    git(world.root, "add", "late.txt")
+    git(world.root, "commit", "-qm", "The base moves")
+    token = world.approval("one")
+    error: Any = world.call("feature.ready_to_merge", feature_id="one", user_approval_token=token).error
+    assert (error["code"], error["details"]["question_id"]) == ("setup_needs_network", "q2")
+    world.ok("inbox.answer", feature_id="one", question_id="q2", answer="yes")
+    world.ok("feature.ready_to_merge", feature_id="one", user_approval_token=token)

@@ -51,6 +51,8 @@ class Question(Document, frozen=True, kw_only=True):
     """The guarded path that a yes opens for the feature; only the tool that asks for a path sets it."""
     prerequisite: Prerequisite | None = None
     """The feature that a yes creates; only AOP itself sets it."""
+    sets_up: str = ""
+    """The tree whose set-up commands may use the network after a yes; only AOP itself sets it."""
     due_at: str = ""
     """When the time is up; empty: never."""
     asked_by: NonEmpty

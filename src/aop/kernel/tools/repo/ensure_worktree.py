@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from aop.core.structs import copy_fields
-from aop.kernel.features.worktree_extras import allocate_ports, set_up_checkout
+from aop.kernel.features.worktree_extras import SetupTarget, allocate_ports, set_up_checkout
 from aop.kernel.features.worktree_hold import held_feature, note_quarantined
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS
@@ -26,7 +26,7 @@ def ensure_worktree(call: Call, arguments: ChangeArguments) -> Outcome:
     with held_feature(kernel, arguments) as state:
         folder = kernel.git.worktrees.ensure(state.feature_id, state.branch)
         note_quarantined(call, state.feature_id, kernel.git.worktrees.show_tree(state.feature_id, state.tree))
-        set_up_checkout(call, state.feature_id, state.tree, folder, kernel.config().policy)
+        set_up_checkout(call, copy_fields(SetupTarget, state, folder=folder, logs=""), kernel.config().policy)
 
         def decide(tx: Transaction) -> Outcome:
             now = the_feature(tx, arguments)
