@@ -1347,3 +1347,14 @@ class TicketRunBusy(Refusal):
     code = "ticket_run_busy"
     move = Move.WAIT
     hint = "See its progress with `aop ticket show RUN`."
+
+
+# forge
+
+
+class ForgeSupportMissing(Refusal):
+    """This installation cannot parse sources, or cannot count tokens."""
+
+    code = "forge_support_missing"
+    move = Move.CORRECT_USAGE
+    hint = "Install AOP with its extra `forge`: `pip install 'aop[forge]'`."

@@ -26,7 +26,14 @@ from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
 from aop.wiring.catalogue import CATALOGUE
 from aop.wiring.late_parts import MODULES as LATE_MODULES
-from aop.wiring.late_parts import late_processes, late_remotes, late_reviewer, late_worktree_extras, show_workflow
+from aop.wiring.late_parts import (
+    late_processes,
+    late_remotes,
+    late_reviewer,
+    late_tokenizer,
+    late_worktree_extras,
+    show_workflow,
+)
 
 if TYPE_CHECKING:  # few commands supervise or ask models, and what that takes is imported by those that do
     from aop.adapters.reporting.telemetry import Telemetry
@@ -124,6 +131,7 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False) -> App:
         new_id=new_id,
         config=CachedConfig(repository.branches.head, repository.objects, repository.root),
         remotes=late_remotes(repository.git, settings.environ),
+        tokenizer=late_tokenizer(),
         show_workflow=show_workflow,
         reviewer=late_reviewer(lambda model: build_brain(settings, chosen=model, product="code-review"), new_id),
     )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from aop.kernel.ports.processes import Processes
     from aop.kernel.ports.remotes import Remotes
     from aop.kernel.ports.reviewer import Reviewer
+    from aop.kernel.ports.tokenizer import Tokenizer
     from aop.kernel.ports.worktree_extras import ExtrasSource
 
 P = ParamSpec("P")
@@ -27,6 +28,7 @@ MODULES = (
     "aop.adapters.git.worktrees.extras",
     "aop.adapters.git.refs.remotes",
     "aop.adapters.models.reviewer",
+    "aop.adapters.models.tokenizer",
 )
 """The modules that are imported late."""
 
@@ -87,6 +89,14 @@ def late_reviewer(brain: Callable[[str | None], Brain], new_id: NewId) -> Review
     from aop.adapters.models.reviewer import ModelReviewer
 
     return ModelReviewer(brain, new_id)
+
+
+@_late
+def late_tokenizer() -> Tokenizer:
+    """Return the tokenizer; without the extra `forge` its first use is refused."""
+    from aop.adapters.models.tokenizer import O200kTokenizer
+
+    return O200kTokenizer()
 
 
 def show_workflow(kernel: Kernel, name: FeatureId) -> None:

@@ -25,6 +25,7 @@ from aop.kernel.ports.processes import Processes
 from aop.kernel.ports.remotes import Remotes
 from aop.kernel.ports.reviewer import Reviewer
 from aop.kernel.ports.signer import Signer
+from aop.kernel.ports.tokenizer import Tokenizer
 from aop.kernel.ports.worktree_extras import ExtrasSource
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.port import Event, Record, Snapshot, Transaction
@@ -119,6 +120,8 @@ class Kernel(Struct, frozen=True, kw_only=True):
     """None where no model can be asked."""
     remotes: Remotes | None = None
     """None where AOP reaches out to none."""
+    tokenizer: Tokenizer | None = None
+    """None where nothing counts tokens."""
     epoch: int | None = None
     """The epoch of the supervisor that acts through this; None for all others (AOP-336)."""
     show_workflow: Callable[[Kernel, FeatureId], None] = lambda _kernel, _name: None
