@@ -11,8 +11,7 @@ import pytest
 from aop.brains.budgets import Limit, LoopLimits
 from aop.brains.conversation import Offer
 from aop.brains.model_brain import ANSWER
-from aop.brains.ports import Called, Finished, LimitReached, Mission, Observed, Replied, Talked
-from aop.brains.tool_loop import FINISH
+from aop.brains.ports import FINISH, Called, Finished, LimitReached, Mission, Observed, Replied, Talked
 from aop.core.errors import ModelAnswerInvalid
 from tests.brains.endpoints import Step
 from tests.brains.subjects import COST, FIVE, FIVE_GIVEN, QUESTION, SUBJECTS, USAGE, Sum, brain_on, playing, waited
@@ -42,6 +41,15 @@ class Weather:
     async def execute(self, name: str, arguments: Mapping[str, Any]) -> str:
         self.executed.append((name, arguments))
         return f"sunny in {arguments['city']}"
+
+
+class NoTools:
+    """Nothing to call but the end."""
+
+    offers: Sequence[Offer] = ()
+
+    async def execute(self, name: str, arguments: Mapping[str, Any]) -> str:
+        raise AssertionError(name)
 
 
 def test_an_answer_of_the_shape_comes_with_its_tokens_and_cost(subject: str, tmp_path: Path) -> None:
@@ -127,6 +135,44 @@ def test_a_model_that_never_ends_is_ended_after_so_many_replies(subject: str, tm
         assert isinstance(outcome, LimitReached)
         assert (outcome.limit, outcome.spent.iterations) == (Limit.ITERATIONS, 3)
         assert outcome.spent.usage == USAGE.plus(USAGE).plus(USAGE)
+
+
+def _refuse_all_but_five(value: Sum) -> None:
+    if value != FIVE:
+        raise ModelAnswerInvalid(f"{value.total} is wrong.", hint="Add again.")
+
+
+@pytest.mark.req("FORGE-135")
+def test_a_result_that_the_mission_refuses_is_told_and_the_next_one_ends_the_loop(subject: str, tmp_path: Path) -> None:
+    mission = Mission(prompt=QUESTION, result=Sum, finish="submit_sum", check=_refuse_all_but_five)
+    steps = [Step(calls=(("submit_sum", {"total": 6, "word": "six"}),)), Step(calls=(("submit_sum", FIVE_GIVEN),))]
+    journal = list[Replied | Called | Observed]()
+    with playing(subject, tmp_path, *steps) as model:
+        outcome = waited(brain_on(model).run_agentic_loop(mission, Weather(), LoopLimits(), journal.append))
+        assert isinstance(outcome, Finished)
+        assert (outcome.value, outcome.spent.iterations, outcome.spent.usage) == (FIVE, 2, USAGE.plus(USAGE))
+        told = "[model_answer_invalid] 6 is wrong. Add again."
+        assert [event for event in journal if isinstance(event, Observed)] == [
+            Observed(tool="submit_sum", ok=False, text=told)
+        ]
+
+
+def test_a_loop_without_tools_ends_by_its_result_too(subject: str, tmp_path: Path) -> None:
+    mission = Mission(prompt=QUESTION, result=Sum, finish="submit_sum", check=_refuse_all_but_five)
+    steps = [Step(calls=(("submit_sum", {"total": 6, "word": "six"}),)), Step(calls=(("submit_sum", FIVE_GIVEN),))]
+    with playing(subject, tmp_path, *steps) as model:
+        outcome = waited(brain_on(model).run_agentic_loop(mission, NoTools(), LoopLimits(), _unheard))
+        assert isinstance(outcome, Finished)
+        assert (outcome.value, outcome.spent.iterations) == (FIVE, 2)
+
+
+@pytest.mark.req("FORGE-139")
+def test_text_without_a_call_ends_the_loop_only_if_it_is_a_result(subject: str, tmp_path: Path) -> None:
+    mission = Mission(prompt=QUESTION, result=Sum, from_text=lambda text: FIVE if text == "five" else None)
+    with playing(subject, tmp_path, Step(text="I am sorry."), Step(text="five")) as model:
+        outcome = waited(brain_on(model).run_agentic_loop(mission, Weather(), LoopLimits(), _unheard))
+        assert isinstance(outcome, Finished)
+        assert (outcome.value, outcome.spent.iterations) == (FIVE, 2)
 
 
 def _unheard(_: object) -> None:

@@ -12,8 +12,7 @@ from aop.adapters.machine.clock import SystemClock
 from aop.brains.budgets import CallLimits, LoopLimits
 from aop.brains.fallback import FallbackModel
 from aop.brains.model_brain import ANSWER, ModelBrain
-from aop.brains.ports import Finished, Mission
-from aop.brains.tool_loop import FINISH
+from aop.brains.ports import FINISH, Finished, Mission
 from aop.core.errors import Refusal
 from aop.core.redaction.redactor import Redactor
 from tests.brains.endpoints import FAMILIES, Step, serving

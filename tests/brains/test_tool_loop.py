@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from aop.brains.budgets import Limit, LoopLimits, LoopUsage
-from aop.brains.conversation import Observation, Offer, TokenCounts
+from aop.brains.conversation import Observation, Offer, TokenCounts, UserText
 from aop.brains.ports import (
+    FINISH,
     Called,
     Finished,
     Journal,
@@ -23,13 +24,21 @@ from aop.brains.ports import (
     Talked,
 )
 from aop.brains.prices import Prices
-from aop.brains.tool_loop import FINISH, NUDGE
-from aop.core.errors import Fault, Json, ModelPriceUnknown, ModelTimeout, ModelUnavailable, PathOutOfBounds
+from aop.core.errors import (
+    Fault,
+    Json,
+    ModelAnswerInvalid,
+    ModelPriceUnknown,
+    ModelTimeout,
+    ModelUnavailable,
+    PathOutOfBounds,
+)
 from aop.testing.scripted_model import ScriptedModel, Step, answers, breaks_off, calls, says
 from tests.brains.subjects import FENCE, FIVE, FIVE_GIVEN, QUESTION, Sum, brain_on, waited
 
 SECRET = "correct-horse-battery"
 MISSION = Mission(prompt=QUESTION, result=Sum)
+NUDGE = UserText(text="You called no tool. Call a tool, or hand in the result with `hand_in_result`.")
 
 
 class Desk:
@@ -285,3 +294,56 @@ def test_handing_in_a_result_beside_other_calls_ends_it_after_those_before() -> 
     outcome = looped(ScriptedModel([calls(("do", {}), (FINISH, FIVE_GIVEN), ("do", {}))]), tools, LoopLimits())
     assert isinstance(outcome, Finished)
     assert (outcome.value, tools.executed) == (FIVE, 1)
+
+
+def test_a_mission_names_the_tool_that_ends_it_wherever_the_model_is_told_of_it() -> None:
+    mission = Mission(prompt=QUESTION, result=Sum, finish="submit_sum")
+    model = ScriptedModel([says("Well."), calls((FINISH, FIVE_GIVEN)), calls(("submit_sum", FIVE_GIVEN))])
+    journal: list[Any] = []
+    outcome = waited(brain_on(model).run_agentic_loop(mission, Desk(), LoopLimits(), journal.append))
+    assert isinstance(outcome, Finished)
+    assert (outcome.value, [request.answer and request.answer.name for request in model.asked]) == (
+        FIVE, ["submit_sum"] * 3,
+    )  # fmt: skip
+    assert model.asked[1].turns[-1] == UserText(
+        text="You called no tool. Call a tool, or hand in the result with `submit_sum`."
+    )
+    told = f"[unknown_tool] There is no tool `{FINISH}`. Call one of: do, submit_sum."
+    assert Observed(tool=FINISH, ok=False, text=told) in journal
+
+
+def test_a_tool_with_the_name_of_the_one_that_ends_the_mission_is_a_breakage() -> None:
+    mission = Mission(prompt=QUESTION, result=Sum, finish="do")
+    with pytest.raises(Fault):
+        waited(brain_on(ScriptedModel([])).run_agentic_loop(mission, Desk(), LoopLimits(), lambda _: None))
+
+
+def test_a_refused_result_does_not_stop_the_calls_beside_it() -> None:
+    tools = Desk()
+    mission = Mission(prompt=QUESTION, result=Sum, check=refuse_all_but_five)
+    model = ScriptedModel([calls((FINISH, {"total": 6, "word": "six"}), ("do", {})), answers(FIVE)])
+    outcome = waited(brain_on(model).run_agentic_loop(mission, tools, LoopLimits(), lambda _: None))
+    assert isinstance(outcome, Finished)
+    assert (outcome.value, tools.executed) == (FIVE, 1)
+
+
+def refuse_all_but_five(value: Sum) -> None:
+    if value != FIVE:
+        raise ModelAnswerInvalid(f"{value.total} is wrong.", hint="Add again.")
+
+
+def test_text_that_is_no_result_is_talk_even_where_text_can_be_one() -> None:
+    mission = Mission(prompt=QUESTION, result=Sum, from_text=lambda text: FIVE if text == "five" else None)
+    model = ScriptedModel([says("I am sorry."), says("I cannot."), says("five")])
+    outcome = waited(brain_on(model).run_agentic_loop(mission, Desk(), LoopLimits(), lambda _: None))
+    assert isinstance(outcome, Talked)
+    assert (outcome.text, outcome.spent.iterations) == ("I cannot.", 2)
+
+
+def test_text_that_was_cut_off_is_no_result_whatever_it_says() -> None:
+    mission = Mission(prompt=QUESTION, result=Sum, from_text=lambda _: FIVE)
+    outcome = waited(
+        brain_on(ScriptedModel([breaks_off("five")])).run_agentic_loop(mission, Desk(), LoopLimits(), lambda _: None)
+    )
+    assert isinstance(outcome, ModelFailed)
+    assert outcome.error["code"] == "model_reply_cut_off"

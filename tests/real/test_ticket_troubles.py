@@ -15,7 +15,7 @@ import pytest
 
 from aop.adapters.tickets.setup.assembly import outbound_ports
 from aop.adapters.tickets.setup.settings import ticket_settings
-from aop.brains.tool_loop import FINISH
+from aop.brains.ports import FINISH
 from aop.core.ids import RunId
 from aop.core.redaction.redactor import Redactor
 from aop.reviews.report import CodeReviewReport

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 from aop.adapters.machine.clock import SystemClock
+from aop.adapters.storage.run_files import RunFiles
 from aop.adapters.tickets.ledger import TicketLedger
-from aop.adapters.tickets.run_files import RunFiles
 from aop.adapters.tickets.setup.assembly import ticket_desk
 from aop.brains.budgets import CallLimits
 from aop.brains.model_brain import ModelBrain

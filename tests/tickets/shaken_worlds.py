@@ -12,10 +12,10 @@ import msgspec
 from msgspec import Struct
 
 from aop.adapters.machine.clock import SystemClock, new_id
+from aop.adapters.storage.run_files import RunFiles
 from aop.adapters.tickets.ledger import TicketLedger
 from aop.adapters.tickets.mcp.failures import refusal
 from aop.adapters.tickets.mcp.upstream import Upstream
-from aop.adapters.tickets.run_files import RunFiles
 from aop.adapters.tickets.systems.local.database import LocalAnswer
 from aop.adapters.tickets.systems.local.repositories import PushedFile
 from aop.adapters.tickets.systems.local.server import Local

@@ -14,6 +14,8 @@ from aop.core.errors import Json
 
 T = TypeVar("T", bound=Struct)
 
+FINISH = "hand_in_result"
+
 
 class Answer(Struct, Generic[T], frozen=True, kw_only=True):
     """A valid answer and its usage."""
@@ -37,6 +39,12 @@ class Mission(Struct, Generic[T], frozen=True, kw_only=True):
     """The shape of the result; handing it in ends the loop."""
     text_allowed: bool = False
     """Whether a reply without a call ends the loop too; otherwise the model is asked to call a tool."""
+    finish: str = FINISH
+    """The name of the tool that hands in the result."""
+    check: Callable[[T], None] | None = None
+    """Judges a result, purely; the Refusal that it raises is shown to the model, and the loop goes on."""
+    from_text: Callable[[str], T | None] | None = None
+    """Reads a reply without a call as a result, purely; None if it is not one, such as an apology."""
 
 
 class Tools(Protocol):

@@ -24,9 +24,6 @@ from aop.core.text.json import MalformedText, parse_json
 
 R = TypeVar("R")
 
-FINISH = "hand_in_result"
-NUDGE = UserText(text=f"You called no tool. Call a tool, or hand in the result with `{FINISH}`.")
-"""Not every model can be forced to call a tool: one that replies with text is reminded once."""
 SHORTEST_WAIT_SECONDS = 0.001
 
 
@@ -37,19 +34,40 @@ class _Toolbox(Generic[T]):
         self.mission = mission
         self.tools = tools
         self.real_names = {offer.name.replace(".", "_"): offer.name for offer in tools.offers}
-        if len(self.real_names) != len(tools.offers) or FINISH in self.real_names:
+        if len(self.real_names) != len(tools.offers) or mission.finish in self.real_names:
             raise errors.Fault("Two tools have the same name after `.` is replaced by `_`.")
         self.offers = tuple(
             Offer(name=alias, description=offer.description, schema=offer.schema)
             for alias, offer in zip(self.real_names, tools.offers, strict=True)
         )
         self.finish = Offer(
-            name=FINISH, description="Hand in the result; this ends the work.", schema=schema_of(mission.result)
+            name=mission.finish,
+            description="Hand in the result; this ends the work.",
+            schema=schema_of(mission.result),
         )
+        self.nudge = UserText(text=f"You called no tool. Call a tool, or hand in the result with `{mission.finish}`.")
+        """Not every model can be forced to call a tool: one that replies with text is reminded once."""
 
     def name_of(self, call: ToolCall) -> str:
         """Return the tool of a call; an unknown name is returned as the model wrote it, shortened."""
         return self.real_names.get(call.name, call.name[:80])
+
+    def result_of(self, reply: Reply) -> T | None:
+        """Return the result that a reply without a call is, if its mission can read one from text."""
+        if reply.calls or self.mission.from_text is None:
+            return None
+        return self.mission.from_text(reply.text)
+
+    def accept(self, arguments: str) -> T:
+        """Return the result that is handed in. Raises: Refusal, which the model is shown."""
+        value = read_as(self.mission.result, arguments)
+        if self.mission.check is not None:
+            self.mission.check(value)
+        return value
+
+    def ends_by_talking(self, reply: Reply, turns: Sequence[Turn]) -> bool:
+        """Tell whether a reply without a call ends the loop without a result."""
+        return not reply.calls and (self.mission.text_allowed or not reply.text or turns[-1] == self.nudge)
 
 
 class _TimeUp(Exception):
@@ -115,7 +133,9 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
             reply, spent = answer.reply, self._count_reply(spent, answer.reply).at(answer.seconds)
             if reply.cut_off:
                 return self._end_of_cut_reply(reply, allowed, spent)
-            if _ends_by_talking(mission, reply, turns):
+            if (told := toolbox.result_of(reply)) is not None:
+                return ports.Finished(value=told, spent=spent)
+            if toolbox.ends_by_talking(reply, turns):
                 return ports.Talked(text=reply.text, spent=spent)
             try:
                 result, shown = await self._carry_out_calls(toolbox, reply, watch, spent.iterations)
@@ -160,15 +180,15 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
         shown: list[Turn] = []
         for at, call in enumerate(reply.calls):
             self.journal(ports.Called(tool=toolbox.name_of(call), arguments=self.redact(call.arguments)))
-            if call.name != FINISH:
+            if call.name != toolbox.mission.finish:
                 answer = await self._carry_out(toolbox, call, watch, (turn, at))
             else:
                 try:
-                    return read_as(toolbox.mission.result, call.arguments), ()
+                    return toolbox.accept(call.arguments), ()
                 except Refusal as refusal:
                     answer = _refused_call(toolbox.name_of(call), call, refusal, watch)
             shown.append(self._observation(toolbox, call, answer))
-        return None, shown or [NUDGE]
+        return None, shown or [toolbox.nudge]
 
     async def _carry_out(
         self, toolbox: _Toolbox[T], call: ToolCall, watch: _Stopwatch, at: tuple[int, int]
@@ -198,7 +218,7 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
             raise Refusal(f"Only {before} calls of one reply are executed.", hint="Call fewer tools in one reply.")
         name = toolbox.real_names.get(call.name)
         if name is None:
-            known = ", ".join(sorted([*toolbox.real_names, FINISH]))
+            known = ", ".join(sorted([*toolbox.real_names, toolbox.mission.finish]))
             raise errors.UnknownTool(f"There is no tool `{call.name[:80]}`.", hint=f"Call one of: {known}.")
         return await self._within_time(toolbox.tools.execute(name, _arguments(call)), watch)
 
@@ -281,10 +301,6 @@ def _without_reply(answer: _ModelAnswer, spent: LoopUsage) -> ports.ModelFailed 
 def _refused_call(name: str, call: ToolCall, refusal: Refusal, watch: _Stopwatch) -> _CallResult:
     text = f"[{refusal.code}] {refusal.message} {refusal.next_action}"
     return _CallResult(tool=name, arguments=call.arguments, ok=False, text=text, seconds=watch.seconds())
-
-
-def _ends_by_talking(mission: Mission[T], reply: Reply, turns: Sequence[Turn]) -> bool:
-    return not reply.calls and (mission.text_allowed or not reply.text or turns[-1] == NUDGE)
 
 
 def _arguments(call: ToolCall) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from aop.brains.tool_loop import FINISH
+from aop.brains.ports import FINISH
 from tests.brains import endpoints
 from tests.cli.tickets.test_ticket import Place
 from tests.tickets.local_worlds import BRANCH, KEY, PROJECT

@@ -13,9 +13,9 @@ import msgspec
 import pytest
 from starlette.applications import Starlette
 
+from aop.adapters.storage.run_files import RunFiles
 from aop.adapters.tickets.ledger import TicketLedger
 from aop.adapters.tickets.loop_thread import BackgroundLoop
-from aop.adapters.tickets.run_files import RunFiles
 from aop.core.errors import WebhookQueueFull
 from aop.testing.scripted_model import ScriptedModel
 from aop.tickets.ports import Ticket

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from aop.brains.budgets import LoopLimits
-from aop.brains.tool_loop import FINISH
+from aop.brains.ports import FINISH
 from aop.testing.scripted_model import ScriptedModel, Step, calls, says
 from aop.tickets.loop.tool_policy import is_destructive
 from tests.tickets.mission.test_blocks import BLOCK, fenced

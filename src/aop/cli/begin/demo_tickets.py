@@ -16,8 +16,8 @@ import msgspec
 from aop.adapters.git.repository import open_repository
 from aop.adapters.models.rehearsed_brain import RehearsedBrain
 from aop.adapters.projects.sample_repository import sample_files
+from aop.adapters.storage.run_files import RunFiles
 from aop.adapters.tickets.ledger import TicketLedger
-from aop.adapters.tickets.run_files import RunFiles
 from aop.adapters.tickets.sample import STANDARDS, SampleTickets, below
 from aop.adapters.tickets.setup.assembly import ticket_desk
 from aop.cli.shell.terminal import CallRefused, Terminal

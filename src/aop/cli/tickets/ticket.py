@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from aop.adapters.git.repository import open_repository
+from aop.adapters.storage.run_files import RunFiles
 from aop.adapters.tickets.ledger import TicketLedger
-from aop.adapters.tickets.run_files import RunFiles
 from aop.cli.shell.terminal import Terminal
 from aop.cli.tickets.texts import run_text, runs_text
 from aop.core.errors import InvalidCliArgs, Json

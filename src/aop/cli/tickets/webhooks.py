@@ -10,9 +10,9 @@ from pathlib import Path
 from starlette.routing import Route
 
 from aop.adapters.machine.clock import SystemClock
+from aop.adapters.storage.run_files import RunFiles
 from aop.adapters.tickets.ledger import TicketLedger
 from aop.adapters.tickets.loop_thread import BackgroundLoop
-from aop.adapters.tickets.run_files import RunFiles
 from aop.adapters.tickets.setup.settings import webhook_settings
 from aop.cli.tickets.ticket import LEDGER
 from aop.core.clock import timestamp

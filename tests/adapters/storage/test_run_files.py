@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import resource
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from aop.adapters.tickets.run_files import FileRun, RunFiles
+from aop.adapters.storage.run_files import FileRun, RunFiles
 from aop.core.errors import Fault, TicketRunBusy
 from aop.core.ids import RunId
 
@@ -55,3 +57,35 @@ def test_steps_in_another_order_than_they_were_done_break_the_run(tmp_path: Path
         played(run, [], "one")
     with RunFiles(tmp_path).lock(RUN) as run, pytest.raises(Fault, match="was `one`, and is `two` now"):
         played(run, [], "two")
+
+
+def test_a_run_that_goes_back_keeps_the_steps_before_in_this_process_and_the_next(tmp_path: Path) -> None:
+    did: list[str] = []
+    with RunFiles(tmp_path).lock(RUN) as run:
+        played(run, did, "one", "two", "three")
+        assert run.steps_done == 3
+        run.go_back(1)
+        played(run, did, "four")
+    with RunFiles(tmp_path).lock(RUN) as run:
+        played(run, did, "one", "four")
+        run.go_back()
+        played(run, did, "five")
+    assert did == ["one", "two", "three", "four", "five"]
+
+
+def test_a_step_that_cannot_be_written_leaves_the_steps_before(tmp_path: Path) -> None:
+    did: list[str] = []
+    with RunFiles(tmp_path).lock(RUN) as run:
+        played(run, did, "one")
+        size, limits = (tmp_path / f"{RUN}.steps").stat().st_size, resource.getrlimit(resource.RLIMIT_FSIZE)
+        ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size + 5, limits[1]))
+            with pytest.raises(OSError, match="File too large"):
+                played(run, did, "two")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            signal.signal(signal.SIGXFSZ, ignored)
+        assert (tmp_path / f"{RUN}.steps").stat().st_size == size
+    with RunFiles(tmp_path).lock(RUN) as run:
+        assert played(run, did, "one", "two") == [{"did": "one"}, {"did": "two"}]
