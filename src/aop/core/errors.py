@@ -1358,3 +1358,17 @@ class ForgeSupportMissing(Refusal):
     code = "forge_support_missing"
     move = Move.CORRECT_USAGE
     hint = "Install AOP with its extra `forge`: `pip install 'aop[forge]'`."
+
+
+class ContractRefused(Refusal):
+    """The text is not a contract of its type; `problems` lists everything that is wrong with it."""
+
+    code = "contract_refused"
+    hint = "Correct every problem, and send the whole contract again."
+
+
+class UnknownSection(Refusal):
+    """The contract has no such section."""
+
+    code = "unknown_section"
+    hint = "Ask for one of `sections`, or leave `section` out to get the whole contract."

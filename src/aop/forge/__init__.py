@@ -1,1 +1,1 @@
-"""Forge: contracts of a project, from answers or a scan, served to agents on demand."""
+"""Forge: contracts from answers or a scan, served to agents on demand."""

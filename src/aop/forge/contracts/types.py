@@ -1,4 +1,4 @@
-"""Types of contracts: their order, their files, and the other names that can be asked for."""
+"""Types of contracts: their order, their files, and other known names."""
 
 from __future__ import annotations
 

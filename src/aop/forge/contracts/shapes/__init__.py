@@ -1,0 +1,1 @@
+"""Shapes: one strict reader for each kind of contract text."""

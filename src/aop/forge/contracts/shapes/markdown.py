@@ -1,0 +1,83 @@
+"""Markdown: headings, sections, list items; fenced code has no structure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+_HEADING = re.compile(r"(#{1,6}) +(\S.*?)(?: +#+)? *")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_ITEM = re.compile(r" *(?:[-*+]|[0-9]{1,3}[.)]) +(\S.*)")
+
+
+class Section(Struct, frozen=True, kw_only=True):
+    """A heading with all the lines up to the next heading of its level or above."""
+
+    title: str
+    level: int
+    line: int
+    """The line of the heading, from 1."""
+    end: int
+    """The last line of the section, from 1."""
+    own: tuple[str, ...]
+    """The lines up to the next heading of any level."""
+
+
+def sections_of(text: str) -> tuple[Section, ...]:
+    """Return the sections of a text, in order; a heading inside a fence is not one."""
+    lines = text.split("\n")
+    headings = list(_headings(lines))
+    found = []
+    for at, (line, level, title) in enumerate(headings):
+        after = headings[at + 1 :]
+        following = after[0][0] if after else len(lines) + 1
+        end = next((number for number, other, _ in after if other <= level), len(lines) + 1) - 1
+        own = tuple(lines[line : following - 1])
+        found.append(Section(title=title, level=level, line=line, end=end, own=own))
+    return tuple(found)
+
+
+def items_of(lines: Sequence[str]) -> tuple[str, ...]:
+    """Return the items of the lists in these lines."""
+    return tuple(match.group(1).strip() for line in lines if (match := _ITEM.fullmatch(line.rstrip())))
+
+
+def plain_title(title: str) -> str:
+    """Return a heading as it is compared: without marks and in small letters."""
+    return re.sub(r"[`*_]|^[0-9]+[.)] *", "", title).strip(" :").casefold()
+
+
+def fenced_blocks(lines: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return language and text of each fenced block in these lines."""
+    blocks: list[tuple[str, str]] = []
+    fence = language = ""
+    body: list[str] = []
+    for line in lines:
+        mark = _FENCE.match(line)
+        if not fence and mark:
+            fence, language, body = mark.group(1), line.strip().strip("`~").strip(), []
+        elif fence and _closes(line, fence):
+            blocks.append((language, "\n".join(body) + "\n"))
+            fence = ""
+        elif fence:
+            body.append(line)
+    return tuple(blocks)
+
+
+def _headings(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+    fence = ""
+    for number, line in enumerate(lines, start=1):
+        mark = _FENCE.match(line)
+        if fence:
+            fence = "" if _closes(line, fence) else fence
+        elif mark:
+            fence = mark.group(1)
+        elif heading := _HEADING.fullmatch(line):
+            yield number, len(heading.group(1)), heading.group(2)
+
+
+def _closes(line: str, fence: str) -> bool:
+    bare = line.strip()
+    return len(bare) >= len(fence) and set(bare) == {fence[0]}
