@@ -12,17 +12,15 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
-from aop.cli.main import MODULES, VERBS
+from aop.cli.main import VERBS, load_verb
 from aop.cli.screens.tables import width_of
 from aop.cli.shell.examples import EXAMPLES
-from aop.cli.shell.parser import Parser
 from aop.core.roles import Role
 from aop.core.version import VERSION
 from aop.kernel.contracts.schemas import tool_schemas
@@ -86,12 +84,10 @@ def test_every_command_says_what_it_takes(tmp_path: Path, verb: str) -> None:
 
 @pytest.mark.parametrize("verb", sorted(VERBS))
 def test_every_example_is_something_that_the_command_takes(verb: str) -> None:
-    parser = Parser(prog=f"aop {verb}")
-    parser.add_argument("--json", action="store_true")
-    import_module(MODULES[verb]).arguments(parser)
     for line in EXAMPLES[verb]:
         program, first, *words = shlex.split(line)
         assert (program, first) == ("aop", verb)
+        _, parser = load_verb(verb, words)
         parser.parse_intermixed_args(words)
 
 

@@ -12,7 +12,7 @@ from urllib.parse import quote_from_bytes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aop.cli.lean_imports import _deferred, _singular_or_plural, _system, _untranslated
+from aop.cli.shell.lean_imports import _deferred, _singular_or_plural, _system, _untranslated
 
 HELP = "import argparse, pathlib, uuid, msgspec; from aop.cli import main; print(main.main(['--help']))"
 

@@ -60,7 +60,7 @@ def test_the_second_status_imports_no_yaml_no_processes_and_no_other_tools(world
 
 def test_what_is_left_out_when_a_command_starts_is_there_when_it_is_asked_for() -> None:
     program = (
-        "from aop.cli.lean_imports import import_leanly; import_leanly(); import argparse, platform, sys\n"
+        "from aop.cli.shell.lean_imports import import_leanly; import_leanly(); import argparse, platform, sys\n"
         "from pathlib import Path; import msgspec\n"
         "class Word(msgspec.Struct):\n"
         "    'One.\\n\\n    Two.'\n"

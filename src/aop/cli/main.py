@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
-from aop.cli.lean_imports import import_leanly
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.lean_imports import import_leanly
 from aop.cli.shell.terminal import CallRefused, OutputLost, Terminal
 from aop.core.errors import Interrupted, Refusal
 from aop.core.text.suggestions import did_you_mean
@@ -39,6 +39,9 @@ GROUPS = {
         "retry": "restart a failed or blocked feature where it stopped",
         "stop": "stop the current run; `aop resume` continues it",
         "gated": "take one agent through a plan, one checked step at a time",
+    },
+    ("forge", "contracts from an idea or a repository"): {
+        "forge": "make nine contracts for a project, edit them, and pin them for a build",
     },
     ("decide", "decide"): {
         "status": "show all features of this repository, or one in full",
@@ -94,9 +97,9 @@ MODULES = {
 
 
 class Verb(Protocol):
-    """The module of a verb."""
+    """The module of a verb, or one of its actions."""
 
-    def arguments(self, parser: argparse.ArgumentParser) -> None:
+    def arguments(self, parser: Parser) -> None:
         """Declare the arguments."""
 
     def run(self, arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -136,16 +139,18 @@ def _run(words: Sequence[str], terminal: Terminal) -> int:
         return code
     if not words or words[0] not in VERBS:
         return _without_verb(words)
-    verb, parser = load_verb(words[0])
+    verb, parser = load_verb(words[0], words[1:])
     # Intermixed: an option may stand between the words, `aop call TOOL --role qa JSON`.
     arguments = parser.parse_intermixed_args(words[1:])
     terminal.json = arguments.json
     return verb.run(arguments, terminal)
 
 
-def load_verb(name: str) -> tuple[Verb, Parser]:
-    """Return the module of a verb, and its parser."""
+def load_verb(name: str, words: Sequence[str] = ()) -> tuple[Verb, Parser]:
+    """Return a verb and its parser; a verb with actions has one for each, which the words after it choose."""
     verb = _import_verb(name)
+    if (action_of := getattr(verb, "action_of", None)) is not None:
+        verb = action_of(words) or verb
     from aop.cli.shell.parser import Help, Parser
 
     text = VERBS[name]

@@ -1372,3 +1372,40 @@ class UnknownSection(Refusal):
 
     code = "unknown_section"
     hint = "Ask for one of `sections`, or leave `section` out to get the whole contract."
+
+
+class UnknownForgeProject(Refusal):
+    """There is no such project, or it belongs to another user."""
+
+    code = "unknown_project"
+    hint = "Correct the id (`forge.project_list` lists yours), or begin a project with `forge.project_new`."
+
+    def __init__(self, project_id: str, known: Iterable[str] = ()) -> None:
+        shown = ascii(project_id[:80])[1:-1]
+        super().__init__(f"There is no project `{shown}`.{did_you_mean(project_id, known)}", project_id=shown)
+
+
+class UnknownForgeBuild(Refusal):
+    """There is no such build, or its project belongs to another user."""
+
+    code = "unknown_build"
+    hint = "Correct the id (`forge.project_show` lists the builds of a project), or make one with `forge.pin`."
+
+    def __init__(self, build_id: str, known: Iterable[str] = ()) -> None:
+        shown = ascii(build_id[:80])[1:-1]
+        super().__init__(f"There is no build `{shown}`.{did_you_mean(build_id, known)}", build_id=shown)
+
+
+class ForgeProjectExists(Refusal):
+    """A project of this name already exists."""
+
+    code = "project_exists"
+    hint = "Choose another name, or go on with the project that exists (`forge.project_show`)."
+
+
+class NoContracts(Refusal):
+    """The project has no contracts yet."""
+
+    code = "no_contracts"
+    move = Move.PROVE
+    hint = "Generate them with `aop forge generate PROJECT`."

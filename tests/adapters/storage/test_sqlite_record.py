@@ -89,6 +89,40 @@ def test_all_documents_of_a_kind_come_by_key(record: SqliteRecord) -> None:
         assert [note.text for note in view.all(Note)] == ["a", "a-1", "b"]
 
 
+@pytest.mark.parametrize(
+    ("prefix", "found"),
+    [
+        ("", ["a", "a/", "a/1", "a/10", "a/é", "a0", "b/1", "é"]),
+        ("a", ["a", "a/", "a/1", "a/10", "a/é", "a0"]),
+        ("a/", ["a/", "a/1", "a/10", "a/é"]),
+        ("a/1", ["a/1", "a/10"]),
+        ("%", []),
+        ("A", []),
+        ("é", ["é"]),
+    ],
+)
+def test_the_documents_below_a_prefix_are_those_whose_key_begins_with_it(
+    record: SqliteRecord, prefix: str, found: list[str]
+) -> None:
+    with record.write() as tx:
+        for key in ("b/1", "a/10", "a", "é", "a/é", "a/1", "a0", "a/"):
+            tx.put(Note(version=1, text=key), key)
+            tx.put(Other(version=1, text=key), key)
+    with record.read() as view:
+        assert [note.text for note in view.all(Note, prefix)] == found
+
+
+def test_documents_below_a_prefix_are_read_by_a_range_of_the_primary_key(record: SqliteRecord) -> None:
+    queries: list[str] = []
+    with record.read() as view:
+        connection = record._connection()
+        connection.set_trace_callback(queries.append)
+        list(view.all(Note, "a/"))
+        connection.set_trace_callback(None)
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {queries[-1]}").fetchall()
+    assert [row[3] for row in plan] == ["SEARCH documents USING PRIMARY KEY (kind=? AND key>? AND key<?)"]
+
+
 @pytest.mark.req("AOP-029")
 @pytest.mark.parametrize("version", [1, 2, 4], ids=["again", "same", "skipped"])
 def test_a_version_that_is_not_the_next_one_is_never_stored(record: SqliteRecord, version: int) -> None:

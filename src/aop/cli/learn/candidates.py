@@ -39,7 +39,7 @@ def _rows(before: Sequence[str], begun: str) -> Rows:
         return VERBS.items()
     if before[0] not in VERBS:
         return ()
-    _, parser = load_verb(before[0])
+    _, parser = load_verb(before[0], before[1:])
     folder = next((value for option, value in pairwise(before) if option == "--repo"), ".")
     line = _Line(parser, before[1:], folder)
     if line.open_option is not None:

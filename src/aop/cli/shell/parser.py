@@ -15,6 +15,9 @@ from aop.core.text.suggestions import did_you_mean
 class Parser(argparse.ArgumentParser):
     """An argument parser with examples in its help and JSON errors."""
 
+    action = ""
+    """The action of the verb that it parses, if each has arguments of its own."""
+
     @property
     def actions(self) -> tuple[argparse.Action, ...]:
         """Return the options and words that it takes."""
@@ -25,7 +28,8 @@ class Parser(argparse.ArgumentParser):
         """Return the examples of the verb."""
         from aop.cli.shell.examples import EXAMPLES
 
-        return EXAMPLES.get(self.prog.removeprefix("aop "), ())
+        lines = EXAMPLES.get(self.prog.removeprefix("aop "), ())
+        return tuple(line for line in lines if f"{line} ".startswith(f"{self.prog} {self.action}".rstrip() + " "))
 
     def format_help(self) -> str:
         """Return the help of a verb, with its examples."""

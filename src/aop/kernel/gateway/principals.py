@@ -19,6 +19,12 @@ class Principal(Struct, frozen=True, kw_only=True):
     """The features that it may touch; None means all of this repository."""
     token: str = ""
     """The id of the token that it came in with; empty for those who need none."""
+    user: str = "local"
+    """The owner of the projects that it may reach; a person at the terminal is `local`."""
+    project: str | None = None
+    """The one project that it may reach; None means all of its user."""
+    build: str | None = None
+    """The one build that it may reach; None means all of its projects."""
     turn: str = ""
     """The turn of a coding agent that it speaks in: there it reads and proposes, and the supervisor acts."""
 

@@ -77,8 +77,8 @@ class Snapshot(Protocol):
     def get(self, shape: type[D], key: str) -> D | None:
         """Return a document, or None."""
 
-    def all(self, shape: type[D]) -> Iterator[D]:
-        """Return all documents of a kind, by key."""
+    def all(self, shape: type[D], prefix: str = "") -> Iterator[D]:
+        """Return the documents of a kind whose key begins with a prefix, by key."""
 
     def operation(self, operation_id: OperationId) -> Operation | None:
         """Return a ledger entry, or None."""

@@ -177,8 +177,10 @@ class _View:
         row = self._sql.execute("SELECT body FROM documents WHERE kind = ? AND key = ?", (shape.kind, key)).fetchone()
         return None if row is None else _document(shape, key, row[0])
 
-    def all(self, shape: type[D]) -> Iterator[D]:
-        rows = self._sql.execute("SELECT key, body FROM documents WHERE kind = ? ORDER BY key", (shape.kind,))
+    def all(self, shape: type[D], prefix: str = "") -> Iterator[D]:
+        # A range on the primary key; no text has a character after the last one of Unicode.
+        sql = "SELECT key, body FROM documents WHERE kind = ? AND key >= ? AND key < ? || char(1114111) ORDER BY key"
+        rows = self._sql.execute(sql, (shape.kind, prefix, prefix))
         return (_document(shape, key, body) for key, body in rows.fetchall())
 
     def put(self, document: Document, key: str) -> None:

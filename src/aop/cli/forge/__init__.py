@@ -1,0 +1,1 @@
+"""Forge: from an idea or a repository to contracts, at the terminal."""

@@ -1,0 +1,26 @@
+"""Action: one of the things that `aop forge` does, with its arguments."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from aop.cli.shell.terminal import Terminal
+
+
+class Action(Struct, frozen=True):
+    """What an action takes, and what it does."""
+
+    declare: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace, Terminal], int]
+
+
+def declare_nothing(_parser: argparse.ArgumentParser) -> None:
+    """Declare no argument."""
+
+
+def declare_project(parser: argparse.ArgumentParser) -> None:
+    """Declare the project that an action is about."""
+    parser.add_argument("project", metavar="PROJECT", help="the id of the project, as `aop forge list` shows it")

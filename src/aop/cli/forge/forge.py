@@ -1,0 +1,56 @@
+"""`aop forge`: make contracts for a project, edit them, and pin them for a build."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+
+from msgspec import Struct
+
+from aop.cli.forge.action import Action
+from aop.cli.shell.parser import Parser
+from aop.cli.shell.terminal import Terminal
+
+ACTIONS: Mapping[str, tuple[str, str]] = {
+    "new": ("projects", "begin a project, for an idea or for a repository"),
+    "list": ("projects", "list the projects, and how far each is"),
+    "show": ("projects", "show one project: its contracts, their versions, its builds"),
+}
+"""Each action: the module of this folder that has it in its `ACTIONS`, and what it does."""
+
+
+class ForgeVerb(Struct, frozen=True):
+    """`aop forge ACTION`, a verb like any other."""
+
+    name: str
+    action: Action
+
+    def arguments(self, parser: Parser) -> None:
+        """Declare the name of the action, which is the first word, and what follows it."""
+        text = ACTIONS[self.name][1]
+        parser.description, parser.action = f"{text[0].upper()}{text[1:]}.", self.name
+        parser.add_argument("action", choices=[self.name], metavar=self.name, help="the action")
+        self.action.declare(parser)
+
+    def run(self, arguments: argparse.Namespace, terminal: Terminal) -> int:
+        """Carry out the action."""
+        return self.action.run(arguments, terminal)
+
+
+def action_of(words: Sequence[str]) -> ForgeVerb | None:
+    """Return the action that the words after `aop forge` name; None if they name none."""
+    before = ["", *words]
+    plain = [word for word, last in zip(words, before, strict=False) if not word.startswith("-") and last != "--repo"]
+    if not plain or plain[0] not in ACTIONS:
+        return None
+    module, _ = ACTIONS[plain[0]]
+    return ForgeVerb(plain[0], import_module(f"aop.cli.forge.{module}").ACTIONS[plain[0]])
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the actions, of which one has to be named."""
+    listed = "; ".join(f"`{name}`: {text}" for name, (_, text) in ACTIONS.items())
+    parser.add_argument(
+        "action", choices=list(ACTIONS), metavar="ACTION", help=f"{listed}; `aop forge ACTION --help` shows more"
+    )

@@ -1,0 +1,80 @@
+"""Projects at the terminal: `aop forge new`, `list` and `show`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from aop.cli.forge.action import Action, declare_nothing, declare_project
+from aop.cli.forge.rows import lines_of
+from aop.cli.shell.repository import call_tool, open_app
+from aop.cli.shell.terminal import Terminal
+from aop.core.text.visible import visible
+
+
+def _declare_new(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="its name; the id is made of the words")
+    parser.add_argument("--mini", action="store_true", help="a small project: three sections of questions, two phases")
+
+
+def new(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Begin a project, and name the next command."""
+    request = {"name": arguments.name, "mode": "mini" if arguments.mini else "full"}
+    with open_app(arguments) as app:
+        answer = call_tool(app, "forge.project_new", request)
+    return terminal.answer(answer, lambda data: _show_new(data["project_id"], terminal))
+
+
+def _show_new(project: str, terminal: Terminal) -> None:
+    terminal.text(project)
+    terminal.say(f"Answer its questions with: aop forge ask {project}")
+    terminal.say(f"For a repository that exists already: aop forge scan {project}")
+
+
+def list_projects(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """List the projects."""
+    with open_app(arguments, to_read=True) as app:
+        answer = call_tool(app, "forge.project_list", {})
+    return terminal.answer(answer, lambda data: _show_list(data["projects"], terminal))
+
+
+def _show_list(projects: list[Mapping[str, Any]], terminal: Terminal) -> None:
+    if not projects:
+        return terminal.say("No projects yet. Begin one with: aop forge new NAME")
+    rows = [
+        (each["project_id"], each["status"], each["mode"], str(each["batch"] or "-"), each["name"]) for each in projects
+    ]
+    return terminal.text("\n".join(lines_of(("Project", "Status", "Mode", "Batch", "Name"), rows, terminal)))
+
+
+def show(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Show one project."""
+    with open_app(arguments, to_read=True) as app:
+        answer = call_tool(app, "forge.project_show", {"project_id": arguments.project})
+    return terminal.answer(answer, lambda data: terminal.text("\n".join(_project_lines(data, terminal))))
+
+
+def _project_lines(data: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
+    yield f"{data['project_id']}: {visible(data['name'])}"
+    yield f"Status: {data['status']} ({data['mode']}, {data['flow']})"
+    yield f"Answered: {', '.join(data['answered']) or 'nothing yet'}"
+    if data["scan_run"]:
+        yield f"Scan: {data['scan_run']}"
+    if not data["contracts"]:
+        yield f"Contracts: none yet. Generate them with: aop forge generate {data['project_id']}"
+        return
+    yield f"Contracts: batch {data['batch']}, {data['sha256']}"
+    names = ("contract_type", "version", "size_chars", "sha256", "author", "updated_at")
+    rows = [[str(each[name]) for name in names] for each in data["contracts"]]
+    yield from lines_of(("Contract", "Version", "Characters", "SHA-256", "Author", "Stored"), rows, terminal)
+    if data["builds"]:
+        builds = [(each["build_id"], str(each["batch"]), each["pinned_at"]) for each in data["builds"]]
+        yield from lines_of(("Build", "Batch", "Pinned"), builds, terminal)
+
+
+ACTIONS: Mapping[str, Action] = {
+    "new": Action(_declare_new, new),
+    "list": Action(declare_nothing, list_projects),
+    "show": Action(declare_project, show),
+}

@@ -1,0 +1,1 @@
+"""Tools of forge: rows of the catalogue, which check the owner and commit once."""

@@ -1,0 +1,123 @@
+"""Facts of a project: the shapes in which tools answer about projects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import Struct
+
+from aop.forge.projects.batches import contracts_in, newest_batch
+from aop.forge.projects.documents import ForgeAnswers, ForgeBuild, ForgeProject
+from aop.kernel.record.port import Snapshot
+
+
+class ProjectRow(Struct, frozen=True, kw_only=True):
+    project_id: str
+    """Its id, made of the words of its name."""
+    name: str
+    """Its name, as its owner wrote it."""
+    mode: str
+    """`full`, or `mini` for a project of two phases."""
+    flow: str
+    """`greenfield` for an idea, `scout` for a repository that was scanned."""
+    status: str
+    """From `draft` over `questionnaire` to `contracts_generated`, then `building` and `completed`."""
+    batch: int
+    """The number of the newest batch of contracts; 0 while there is none."""
+    build_count: int
+    """The number of builds that pinned contracts."""
+    created_at: str
+    """When it was begun."""
+    updated_at: str
+    """When it or its contracts last changed."""
+
+
+class ContractFacts(Struct, frozen=True, kw_only=True):
+    contract_type: str
+    """One of the nine types."""
+    version: int
+    """The number of the newest version."""
+    sha256: str
+    """The SHA-256 of its content."""
+    size_chars: int
+    """The length of its content in characters."""
+    author: str
+    """`generated`, or the person who edited it."""
+    updated_at: str
+    """When that version was stored."""
+
+
+class BuildFacts(Struct, frozen=True, kw_only=True):
+    build_id: str
+    """The build."""
+    batch: int
+    """The batch of contracts that it began with."""
+    sha256: str
+    """The digest of that batch."""
+    pinned_at: str
+    """When it was pinned."""
+
+
+class ProjectFacts(ProjectRow, frozen=True, kw_only=True):
+    owner: str
+    """The user that it belongs to."""
+    scan_run: str
+    """The newest scan; empty if there is none."""
+    answered: tuple[str, ...]
+    """The complete sections of the questionnaire."""
+    sha256: str
+    """The digest of the newest batch; empty while there is none."""
+    contracts: tuple[ContractFacts, ...]
+    """The newest version of each contract; empty before they are generated."""
+    builds: tuple[BuildFacts, ...]
+    """The builds, by id."""
+
+
+def project_row(project: ForgeProject) -> ProjectRow:
+    """Return a project as a row of a list."""
+    return ProjectRow(**_row(project))
+
+
+def project_facts(view: Snapshot, project: ForgeProject) -> ProjectFacts:
+    """Return all that is recorded of a project, without the contents of its contracts."""
+    batch = newest_batch(view, project)
+    answers = view.get(ForgeAnswers, project.project_id)
+    return ProjectFacts(
+        **_row(project),
+        owner=project.owner,
+        scan_run=project.scan_run,
+        answered=() if answers is None else tuple(sorted(answers.sections)),
+        sha256="" if batch is None else batch.sha256,
+        contracts=()
+        if batch is None
+        else tuple(
+            ContractFacts(
+                contract_type=each.contract_type,
+                version=each.number,
+                sha256=each.sha256,
+                size_chars=len(each.content),
+                author=each.author,
+                updated_at=each.created_at,
+            )
+            for each in contracts_in(view, batch)
+        ),
+        builds=tuple(build_facts(builds_of(view, project.project_id))),
+    )
+
+
+def builds_of(view: Snapshot, project_id: str) -> Iterable[ForgeBuild]:
+    """Return the builds of a project, by id."""
+    return (build for build in view.all(ForgeBuild) if build.project_id == project_id)
+
+
+def build_facts(builds: Iterable[ForgeBuild]) -> Iterable[BuildFacts]:
+    """Return builds as rows of a list."""
+    return (
+        BuildFacts(build_id=each.build_id, batch=each.batch, sha256=each.sha256, pinned_at=each.pinned_at)
+        for each in builds
+    )
+
+
+def _row(project: ForgeProject) -> dict[str, Any]:
+    return {name: getattr(project, name) for name in ProjectRow.__struct_fields__}

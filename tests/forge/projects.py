@@ -1,0 +1,31 @@
+"""Projects with contracts for tests: nine short contents, and the store that a generation or an edit goes through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aop.core.ids import OperationId
+from aop.forge.contracts.types import CONTRACT_TYPES, ContractType
+from aop.forge.projects.batches import GENERATED, store_contracts
+from aop.forge.projects.documents import ContractBatch
+from aop.forge.projects.owners import the_project
+from aop.kernel.gateway.calls import Call
+from tests.world import World
+
+NINE: Mapping[ContractType, str] = {each: f"The {each} of the shop.\n" for each in CONTRACT_TYPES}
+
+
+def stored(
+    world: World, project: str, contents: Mapping[ContractType, str] = NINE, *, author: str = GENERATED
+) -> ContractBatch:
+    """Store contracts as a tool does, in one transaction; the texts are not read by any reader."""
+    gateway = world.app.gateway
+    call = Call(
+        kernel=gateway.kernel,
+        principal=world.app.person,
+        tool=gateway.tools["forge.project_new"],
+        operation_id=OperationId("op-store"),
+        report=lambda _line: None,
+    )
+    with gateway.kernel.record.write() as tx:
+        return store_contracts(call, tx, the_project(tx, project, call.principal), contents, author=author)
