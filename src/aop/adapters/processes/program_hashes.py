@@ -12,7 +12,7 @@ def programs_hash(programs: Iterable[str], path: str) -> str:
     """Return a hash of the files of programs, with size and time; a new toolchain changes it."""
     digest = hashlib.sha256()
     for program in sorted(set(programs)):
-        # A relative path leads into a worktree, and there is none yet.
+        # A relative path leads nowhere: the kernel names programs of a worktree by their absolute paths.
         found = shutil.which(program, path=path) if os.path.isabs(program) or os.sep not in program else None
         digest.update(f"\0{program}\0{_installed_file(found)}".encode(errors="surrogateescape"))
     return digest.hexdigest()[:32]

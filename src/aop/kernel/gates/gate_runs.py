@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -16,11 +17,13 @@ from aop.kernel.config.gates import Mode, Profile, Step
 from aop.kernel.config.in_force import Config
 from aop.kernel.config.policy import ExecutionRules, Policy
 from aop.kernel.features.lifecycle import store_feature
+from aop.kernel.features.trees import is_at_or_below
 from aop.kernel.features.worktree_extras import CheckoutExtras, SetupTarget, command_for, set_up_checkout
 from aop.kernel.gates.flaky import known_failure, with_known_failure
 from aop.kernel.gates.reports.verdict import Reports, ReportVerdict, judge_reports, remove_old_reports, reports_of
 from aop.kernel.gates.steps import definition_of, effective_steps, profile_named
 from aop.kernel.gateway.calls import Call
+from aop.kernel.ports.git import FileMode
 from aop.kernel.ports.processes import CommandResult, Ending
 from aop.kernel.record.documents.base import digest_of
 from aop.kernel.record.documents.features import FeatureState
@@ -35,6 +38,8 @@ OUTCOMES: Mapping[Ending, str] = {
     Ending.NOT_STARTED: "not_started",
     Ending.OUT_OF_MEMORY: "out_of_memory",
 }
+
+_OWN_PROGRAMS = "+"
 
 
 class GatePlan(Struct, frozen=True, kw_only=True):
@@ -96,10 +101,36 @@ def subjects_by_mode(state: FeatureState, plan: Plan | None, config: Config) -> 
     return subjects
 
 
-def machine_identity(call: Call, plan: GatePlan) -> str:
-    """Return the identity of the programs on this machine that decide a plan's verdict."""
-    programs = [step.cmd[0] for step in (*plan.steps, *plan.added)]
-    return call.kernel.processes.identity(plan.policy.execution.sandbox, programs)
+def machine_identity(call: Call, plan: GatePlan, checkout: Path | None = None) -> str:
+    """Return the identity of the programs on this machine that decide a plan's verdict.
+
+    Programs that lie in a checkout, where its set-up put them, come after a `+`; without a checkout they are left out.
+    """
+    programs = [_placed_program(call, plan, step, checkout) for step in (*plan.steps, *plan.added)]
+    own = [program for program, is_own in programs if is_own]
+    groups = ([program for program, is_own in programs if not is_own], *((own,) if own and checkout else ()))
+    sandbox = plan.policy.execution.sandbox
+    return _OWN_PROGRAMS.join(call.kernel.processes.identity(sandbox, group) for group in groups)
+
+
+def _placed_program(call: Call, plan: GatePlan, step: Step, checkout: Path | None) -> tuple[str, bool]:
+    """Return a step's program, by its place where that is known, and whether only a checkout has it."""
+    program, kernel = step.cmd[0], call.kernel
+    if "/" not in program or program.startswith("/"):
+        return program, False
+    path = posixpath.normpath(posixpath.join(step.cwd or "", program))
+    if any(is_at_or_below(path, link) for link in plan.policy.worktree.link):
+        return str(kernel.files.root / path), False
+    entry = kernel.git.objects.entry(plan.subject.tree, path) if not path.startswith("..") else None
+    if entry is not None and entry.mode is not FileMode.SYMLINK:
+        # The tree, which is part of the subject, says what it is.
+        return program, False
+    return str((checkout or Path()) / path), True
+
+
+def shared_identity(machine: str) -> str:
+    """Return an identity without the programs of a checkout."""
+    return machine.partition(_OWN_PROGRAMS)[0]
 
 
 def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | None = None) -> GateRun:
@@ -150,7 +181,7 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | Non
         tests=outcome.tests,
         findings=outcome.findings,
         sandbox_level=level,
-        machine=machine_identity(call, plan),
+        machine=machine_identity(call, plan, checkout),
         started_at=started,
         finished_at=kernel.now(),
     )

@@ -67,6 +67,36 @@ def test_gates_that_failed_are_run_again(make_world: MakeWorld) -> None:
     assert logs(world) == 2
 
 
+@pytest.mark.parametrize("linked", [True, False])
+def test_another_program_in_the_place_of_a_relative_one_is_run_again(make_world: MakeWorld, *, linked: bool) -> None:
+    program = [{"name": "check", "cmd": ["../env/bin/tool"], "cwd": "src"}]
+    world = make_world(
+        gates=gates_of(fast=program),
+        policy={"worktree": {"link": ["env"] if linked else []}},
+        files={".gitignore": "env/\nenv\n"},
+    )
+    world.plan()
+    place = (world.root if linked else world.root / ".worktrees/one") / "env/bin"
+    place.mkdir(parents=True)
+    (place / "tool").symlink_to("/bin/true")
+    reused = [world.ok("gates.run", feature_id="one", mode="fast")["reused"] for _ in range(2)]
+    (place / "tool").unlink()
+    (place / "tool").symlink_to("/usr/bin/env")
+    reused += [world.ok("gates.run", feature_id="one", mode="fast")["reused"] for _ in range(2)]
+    assert reused == [False, True, False, True]
+
+
+def test_a_program_that_a_set_up_puts_into_each_checkout_leaves_the_verdict_on_the_base_known(
+    make_world: MakeWorld,
+) -> None:
+    world = make_world(
+        gates=gates_of(fast=[{"name": "check", "cmd": ["env/tool"]}], full=step("true"), merge=step("true")),
+        policy={"worktree": {"setup": [{"cmd": ["sh", "-c", "mkdir env && cp /bin/true env/tool"]}]}},
+        files={".gitignore": "env/\n"},
+    )
+    assert [world.ok("gates.check_base")["known"] for _ in range(2)] == [False, True]
+
+
 BOTH = [
     {"name": name, "cmd": ["sh", "-c", f"touch {own}; i=0; until test -e {other}; do i=$((i+1)); sleep 0.05; done"]}
     for name, own, other in (("ping", "ping", "pong"), ("pong", "pong", "ping"))

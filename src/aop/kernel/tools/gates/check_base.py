@@ -16,7 +16,7 @@ from aop.kernel.gates.base_verdicts import (
     store_verdict,
     verdict_key,
 )
-from aop.kernel.gates.gate_runs import GatePlan, decisive_step, evidence_pointers, machine_identity
+from aop.kernel.gates.gate_runs import GatePlan, decisive_step, evidence_pointers, machine_identity, shared_identity
 from aop.kernel.gateway.calls import Answer, Arguments, Call, Outcome, Tool
 from aop.kernel.gateway.role_sets import COORDINATORS
 from aop.kernel.record.documents.base import revise
@@ -62,7 +62,9 @@ def check_base(call: Call, arguments: CheckBaseArguments) -> Outcome:
 
 def _is_used_again(call: Call, plan: GatePlan, known: BaseVerdict, *, anyway: bool) -> bool:
     """Tell whether a verdict is used again: a failure only if a person accepts it, since its cause may be gone."""
-    return known.machine == machine_identity(call, plan) if known.passed else anyway or bool(known.accepted_by)
+    if not known.passed:
+        return anyway or bool(known.accepted_by)
+    return shared_identity(known.machine) == machine_identity(call, plan)
 
 
 def _reuse(tx: Transaction, call: Call, plan: GatePlan, known: BaseVerdict) -> Outcome:

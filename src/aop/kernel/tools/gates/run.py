@@ -119,7 +119,8 @@ def _reusable_run(call: Call, state: FeatureState, plan: gate_runs.GatePlan) -> 
     if not run.tests.get("named", {}).keys() >= set(plan.named_tests):
         # That run did not look up these tests, and its report is gone.
         return None
-    return run if run.machine == gate_runs.machine_identity(call, plan) else None
+    checkout = call.kernel.git.worktrees.path(state.feature_id)
+    return run if run.machine == gate_runs.machine_identity(call, plan, checkout) else None
 
 
 def _record_reuse(tx: Transaction, call: Call, arguments: RunGatesArguments, passed: GateRun) -> Outcome:
