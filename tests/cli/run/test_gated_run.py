@@ -141,3 +141,15 @@ def test_it_says_what_ran_out(
 ) -> None:
     ran = driven(gated_repository(tmp_path / "repo", **policy), manner, *words)
     assert (ran.code, ran.json["data"]["ending"]) == (code, ending), ran.out + ran.err
+
+
+def test_what_an_agent_says_steers_no_terminal(tmp_path: Path) -> None:
+    said = Step(calls=(("hand_in_result", {"summary": "a\x1b[2J\u202egnp.exe\r\nturn 2: b"}),))
+    with serving("anthropic", said) as model:
+        env = {"ANTHROPIC_API_KEY": "sk-ant-not-for-anybody-0123456789", "ANTHROPIC_BASE_URL": model.url}
+        words = ("--agent-provider", "model", "--agent-model", "anthropic:claude-sonnet-5", "--max-turns", "1")
+        ran = run_aop(gated_repository(tmp_path / "repo"), "gated", "run", *words, env=env)
+    assert ran.code == 6, ran.err
+    assert [line.partition("gated: ")[2] for line in ran.err.splitlines() if " turn " in line] == [
+        "turn 1: a\\u{1b}[2J\\u{202e}gnp.exe turn 2: b"
+    ]

@@ -10,6 +10,7 @@ from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs
 from aop.core.text.counts import count
+from aop.core.text.visible import visible_lines
 from aop.kernel.gateway.calls import Envelope
 from aop.wiring.build import App
 
@@ -51,7 +52,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _show(data: Mapping[str, Any], arguments: argparse.Namespace, terminal: Terminal) -> None:
-    terminal.text(SAY[arguments.action](data))
+    terminal.text(visible_lines(SAY[arguments.action](data)))
     if arguments.action == "start":
         _warn_of_plan(arguments.plan, data, terminal)
 

@@ -14,6 +14,7 @@ from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs, Json
 from aop.core.ids import FeatureId
+from aop.core.text.visible import visible
 from aop.gated.driver import DriveEnded, DriveEnding, DriveLimits
 from aop.wiring.build import App
 from aop.wiring.gated_drive import DriveCallbacks, choose_agent, drive_agent, exclusive_drive
@@ -56,7 +57,7 @@ def _drive(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
     began = time.monotonic()
 
     def tell(line: str) -> None:
-        terminal.say(f"{time.monotonic() - began:7.2f} s  {arguments.name}: {line}")
+        terminal.say(f"{time.monotonic() - began:7.2f} s  {arguments.name}: {' '.join(line.split())}")
 
     started = call_tool(app, "gated.start", {"feature_id": arguments.name, "master_plan": arguments.plan})
     if started.data["plan_problem"]:
@@ -80,7 +81,8 @@ def _report_end(app: App, name: str, ended: DriveEnded, seconds: float, terminal
     }
     if ended.error is not None:
         return terminal.refuse(ended.error, facts)
-    code = terminal.result(facts, f"{ended.ending}: {ended.message}", code=EXITS[ended.ending])
+    told = visible(" ".join(ended.message.split()))
+    code = terminal.result(facts, f"{ended.ending}: {told}", code=EXITS[ended.ending])
     if ended.ending in HINTS and not terminal.json:
         terminal.say(f"  {HINTS[ended.ending]}")
     return code

@@ -69,9 +69,9 @@ class Terminal:
         self._print(text)
 
     def say(self, text: str) -> None:
-        """Print a message for a person, on stderr."""
+        """Print a message for a person, on stderr; it may quote an agent, or name a file of its."""
         # In one piece: `print` writes the line end separately, and another thread may write in between.
-        self._err.write(f"{text}\n")
+        self._err.write(f"{_as_visible(text)}\n")
         self._err.flush()
 
     def text(self, text: str) -> None:
@@ -118,11 +118,7 @@ class Terminal:
         code = str(error["code"])
         if self.json:
             return self._object(exit_of(code), {"error": error}, evidence)
-        # A message may quote an agent, or name a file of its.
-        from aop.core.text.visible import visible
-
-        shown = "\n".join(map(visible, str(error["message"]).split("\n")))
-        self.say(f"aop: {shown} [{code}]")
+        self.say(f"aop: {error['message']} [{code}]")
         details = error["details"]
         feature = details.get("feature_id") if isinstance(details, Mapping) else None
         actions = details.get("suggested_next_actions", ()) if isinstance(details, Mapping) else ()
@@ -147,7 +143,7 @@ class Terminal:
         """Ask a person a question; any answer but yes means no. Raises: InvalidCliArgs without a terminal."""
         if not self._in.isatty():
             raise InvalidCliArgs("There is no terminal to ask on.", hint="Pass `--yes` to answer yes in advance.")
-        self._err.write(f"{question} [y/N] ")
+        self._err.write(f"{_as_visible(question)} [y/N] ")
         self._err.flush()
         return self._in.readline().strip().lower() in ("y", "yes")
 
@@ -177,6 +173,14 @@ class Terminal:
             raise
         except OSError as error:
             raise OutputLost(error.strerror) from error
+
+
+def _as_visible(text: str) -> str:
+    if text.isascii() and text.replace("\n", " ").replace("\t", " ").isprintable():
+        return text
+    from aop.core.text.visible import visible_lines
+
+    return visible_lines(text)
 
 
 def _shape(code: Exit, content: Mapping[str, Json], evidence: Mapping[str, Json]) -> Json:

@@ -67,6 +67,11 @@ def visible(line: str) -> str:
     return "".join(piece.text for piece in pieces(line))
 
 
+def visible_lines(text: str) -> str:
+    """Return a text of several lines with such escapes."""
+    return "\n".join(map(visible, text.split("\n")))
+
+
 def visible_name(path: str) -> str:
     """Return a path that cannot be mistaken for another one or for a sentence: in quotes unless it is plain."""
     if _PLAIN_NAME.fullmatch(path):

@@ -215,6 +215,36 @@ def test_too_many_bytes_are_refused(making: Making) -> None:
     assert not (worktree(world) / "big.local").exists()
 
 
+@pytest.mark.parametrize(
+    ("path", "in_the_way", "kind"),
+    [(".env.local", ".env.local", "folder"), ("conf/deep.local/a.local", "conf/deep.local", "file")],
+)
+def test_what_is_in_the_way_of_a_copy_is_named_and_what_to_do(
+    making: Making, path: str, in_the_way: str, kind: str
+) -> None:
+    world = making(copy='[".env.local", "conf/**/*.local"]')
+    (world.root / path).parent.mkdir(parents=True, exist_ok=True)
+    (world.root / path).write_text("deep\n")
+    world.plan("one")
+    placed, blocking = worktree(world) / path, worktree(world) / in_the_way
+    placed.unlink()
+    if kind == "folder":
+        (blocking / "kept.local").parent.mkdir()
+        (blocking / "kept.local").touch()
+    else:
+        blocking.rmdir()
+        blocking.touch()
+    error: Any = world.call("gates.run", feature_id="one", mode="fast").error
+    assert (error["code"], error["details"]["in_the_way"]) == ("worktree_setup_failed", in_the_way)
+    assert error["message"] == (
+        f"`{path}` cannot be copied into the worktree of `one`: there is a {kind} `{in_the_way}` in its place."
+    )
+    assert error["details"]["suggested_next_actions"] == [
+        f"Move `{in_the_way}` out of `.worktrees/one`, or take `{path}` out of `worktree.copy` and `.worktreeinclude`;"
+        " then try again."
+    ]
+
+
 def test_copies_follow_the_checkout_and_what_it_no_longer_has_goes(making: Making) -> None:
     world = making(copy='["*.local"]')
     (world.root / "old.local").write_text("old\n")

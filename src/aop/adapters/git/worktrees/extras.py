@@ -178,7 +178,26 @@ def _place_made(folder: Path, path: str, made: Path) -> None:
     try:
         place_file(folder, path, made)
     except OSError as error:
-        raise WorktreeSetupFailed(f"`{path}` cannot be put into a worktree: {error.strerror}.", path=path) from error
+        raise _cannot_place(folder, path, error) from error
+
+
+def _cannot_place(folder: Path, path: str, error: OSError) -> WorktreeSetupFailed:
+    """Return a refusal that names what is in the way: a folder in the file's place, or a file above it."""
+    above = ["/".join(path.split("/")[:length]) for length in range(1, path.count("/") + 1)]
+    blocked = next((each for each in above if not _is_real_folder(folder / each)), path)
+    if not os.path.lexists(folder / blocked):
+        return WorktreeSetupFailed(f"`{path}` cannot be put into a worktree: {error.strerror}.", path=path)
+    kind = "folder" if _is_real_folder(folder / blocked) else "file"
+    return WorktreeSetupFailed(
+        f"`{path}` cannot be copied into the worktree of `{folder.name}`: there is a {kind} `{blocked}` in its place.",
+        hint=f"Move `{blocked}` out of `.worktrees/{folder.name}`, or take `{path}` out of {NAMED_BY}; then try again.",
+        path=path,
+        in_the_way=blocked,
+    )
+
+
+def _is_real_folder(place: Path) -> bool:
+    return place.is_dir() and not place.is_symlink()
 
 
 def _read(path: Path) -> bytes:
