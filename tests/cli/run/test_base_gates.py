@@ -128,6 +128,42 @@ def test_at_a_terminal_a_person_decides_about_a_red_base(
     assert "Begin all the same? [y/N] " in done.stderr
 
 
+PROFILES = f"""{PASSING_GATES}\
+  same:
+    modes: {{fast: [{{name: check, cmd: [sh, check.sh]}}], full: [{{name: other, cmd: [sh, check.sh]}}]}}
+  web:
+    modes: {{fast: [{{name: web, cmd: [test, -e, src/missing.txt]}}], full: [{{name: web, cmd: [sh, check.sh]}}]}}
+  later:
+    modes: {{fast: [], full: []}}
+"""
+
+
+def test_the_base_is_checked_in_every_profile_that_a_new_feature_may_use_equal_ones_once(shop: Shop) -> None:
+    commit(shop, "agentic/orchestrator/gates.yaml", PROFILES)
+    refused = shop.all_at_once("--json")
+    error = error_of(refused)
+    assert (refused.code, error["code"], error["details"]["profile"]) == (4, "base_gates_fail", "web")
+    assert error["message"].startswith("The fast gates of the profile `web` fail on main itself. The step `web` did")
+    assert [line for line in refused.err.splitlines() if line.startswith("Running")] == [
+        "Running the fast gates on main once, to see that work can begin",
+        "Running the fast gates of the profile `web` on main once, to see that work can begin",
+    ]
+    again = shop.all_at_once("--anyway")
+    assert (again.code, "Running the fast gates" in again.err) == (0, False), again.err
+
+
+def test_planned_features_are_checked_in_the_profiles_of_their_plans(shop: Shop) -> None:
+    commit(shop, "agentic/orchestrator/gates.yaml", PROFILES)
+    world = World(shop.root)
+    assert world.ok("gates.check_base")["profiles"] == ["default"]
+    world.plan("planned", gate_profile="web")
+    error = world.call("gates.check_base", features=["planned"]).error or {}
+    assert (error["code"], error["details"]["profile"]) == ("base_gates_fail", "web")
+    accepted = world.ok("gates.check_base", features=["planned"], anyway=True)
+    assert (accepted["profiles"], accepted["passed"]) == (["default", "web"], False)
+    world.close()
+
+
 def test_no_agent_may_call_the_check_of_the_base(shop: Shop) -> None:
     ran = run_aop(shop.root, "call", "gates.check_base", "{}", "--role", "builder")
     assert json.loads(ran.out)["error"]["code"] == "forbidden_tool_for_role"

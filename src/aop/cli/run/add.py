@@ -32,9 +32,9 @@ def add_to_run(app: App, intake: Intake, arguments: argparse.Namespace, terminal
     holder = lease_holder(app.root)
     if holder is None:
         raise NoSupervisor("No supervisor is running in this repository.")
-    check_base_gates(app, arguments, terminal)
-    place_specs(app, intake)
     names = [feature.feature_id for feature in intake.features]
+    check_base_gates(app, arguments, terminal, names)
+    place_specs(app, intake)
     for name in names:
         call_tool(app, "run.add", {"feature_id": name, "depends_on": list(intake.depends_on.get(name, ()))})
     await_requests_taken(app, names)

@@ -9,6 +9,7 @@ from aop.cli.run.supervision.base_gates import check_base_gates
 from aop.cli.run.supervision.supervise import plan_of, start_run
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
+from aop.core.ids import FeatureId
 from aop.kernel.gateway.calls import Envelope
 from aop.wiring.build import App
 from aop.wiring.supervisor_lease import await_requests_taken, lease_holder
@@ -24,7 +25,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Hand the feature to the running supervisor, or supervise it here."""
     with open_app(arguments) as app:
         if lease_holder(app.root) is not None:
-            check_base_gates(app, arguments, terminal)
+            check_base_gates(app, arguments, terminal, [FeatureId(arguments.feature)])
             return _hand_over(app, arguments.feature, terminal)
         plan = plan_of(app, arguments)
         return start_run(app, plan, arguments, terminal, before=lambda: _request_retry(app, arguments.feature))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from aop.core.errors import NoGateSteps
 from aop.core.ids import CommitId, FeatureId
 from aop.kernel.config.gates import Mode
@@ -11,14 +13,25 @@ from aop.kernel.gates.reports.verdict import reports_of
 from aop.kernel.gates.steps import definition_of, effective_steps, missing_steps, profile_named
 from aop.kernel.gateway.calls import Call
 from aop.kernel.record.documents.base import next_version
-from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.gate_runs import BaseVerdict, GateRun, Subject, Verdict
+from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.kernel.record.port import Snapshot, Transaction
 
 PROFILE = "default"
 """The profile that every feature begins with."""
 LOGS = ".aop/base"
 _NO_FEATURE = FeatureId("base")
+_UNPROVEN = (Status.BUILDING, Status.QA, Status.BLOCKED)
+
+
+def used_profiles(view: Snapshot, config: Config, new: Sequence[FeatureId]) -> tuple[str, ...]:
+    """Return the profiles that a run may use: those of accepted plans, and any with fast gates if a plan is missing."""
+    planned = {each.feature_id: each for each in view.all(FeatureState) if view.get(AcceptedPlan, each.feature_id)}
+    used = [each.gate_profile for name, each in planned.items() if name in new or each.status in _UNPROVEN]
+    if not all(name in planned for name in new):
+        used += [name for name, profile in config.gates.profiles.items() if profile.modes.steps(Mode.FAST)]
+    return tuple(dict.fromkeys([PROFILE, *(name for name in used if name in config.gates.profiles)]))
 
 
 def refuse_empty_gates(config: Config) -> None:

@@ -54,7 +54,8 @@ def start_run(
     if app.telemetry is None and any(app.settings.environ.get(name) for name in SPAN_ENDPOINTS):
         terminal.say("aop: spans are switched on, but OpenTelemetry is not installed: pip install 'aop[otel]'")
     with take_lease(app.root) as lease:
-        plan = msgspec.structs.replace(plan, failing_base=check_base_gates(app, arguments, terminal))
+        names = [feature.feature_id for feature in plan.features]
+        plan = msgspec.structs.replace(plan, failing_base=check_base_gates(app, arguments, terminal, names))
         before()
         if arguments.wait:
             return _supervise(app, plan, lease, terminal)
