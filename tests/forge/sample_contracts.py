@@ -228,3 +228,19 @@ CONTRACTS: Mapping[ContractType, str] = {
     ContractType.PHASES: PHASES,
     ContractType.BUILDER_DIRECTIVE: BUILDER_DIRECTIVE,
 }
+
+ANSWERS: Mapping[str, Mapping[str, object]] = {
+    "product_intent": {
+        "summary": "Bird Log keeps the sightings of a bird club in one place.",
+        "users": ["members of the club", "the secretary"],
+        "features": ["members", "sightings", "yearly export"],
+        "user_stories": ["A member writes down a sighting with one hand."],
+    },
+    "tech_stack": {"backend": "Python with FastAPI", "frontend": "Jinja templates with HTMX", "auth": "session cookie"},
+    "database_schema": {"database": "SQLite", "entities": ["members", "sightings"]},
+    "api_endpoints": {"endpoints": ["invite a member", "list and write sightings"]},
+    "ui_requirements": {"pages": ["sign in", "new sighting", "year"]},
+    "architectural_boundaries": {"layers": ["routers", "services", "repos"]},
+    "deployment_target": {"deployment": "one Docker container"},
+    "dev_platform": {"platform": "Linux", "verify": [["python", "-m", "pytest", "-q"]]},
+}

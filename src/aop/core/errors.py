@@ -1409,3 +1409,10 @@ class NoContracts(Refusal):
     code = "no_contracts"
     move = Move.PROVE
     hint = "Generate them with `aop forge generate PROJECT`."
+
+
+class AnswersRefused(Refusal):
+    """An answer does not fit its question; `problems` lists everything that is wrong, and no answer was stored."""
+
+    code = "answers_refused"
+    hint = "Correct every problem, and send the answers again; `forge.ask` lists the questions."

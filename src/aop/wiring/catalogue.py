@@ -30,6 +30,8 @@ TOOL_MODULES: Mapping[str, str] = {
     "feature.state_patch": "aop.kernel.tools.feature.state",
     "feature.trees": "aop.kernel.tools.feature.undo",
     "feature.undo": "aop.kernel.tools.feature.undo",
+    "forge.answer": "aop.forge.tools.answers",
+    "forge.ask": "aop.forge.tools.answers",
     "forge.project_list": "aop.forge.tools.projects",
     "forge.project_new": "aop.forge.tools.projects",
     "forge.project_show": "aop.forge.tools.projects",

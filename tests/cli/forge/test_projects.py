@@ -71,7 +71,7 @@ def test_a_refusal_names_the_next_command(repository: Path) -> None:
     ("words", "said"),
     [
         ((), "the following arguments are required: ACTION"),
-        (("nwe", "Shop"), "there is no `nwe`; choose from new, list"),
+        (("nwe", "Shop"), "there is no `nwe`; choose from new, "),
         (("new",), "the following arguments are required: NAME"),
         (("show", "--mini", "shop"), "unrecognized arguments: --mini"),
     ],

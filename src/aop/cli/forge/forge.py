@@ -14,6 +14,7 @@ from aop.cli.shell.terminal import Terminal
 
 ACTIONS: Mapping[str, tuple[str, str]] = {
     "new": ("projects", "begin a project, for an idea or for a repository"),
+    "ask": ("ask", "answer the questions about a project, or change answers"),
     "list": ("projects", "list the projects, and how far each is"),
     "show": ("projects", "show one project: its contracts, their versions, its builds"),
 }

@@ -25,7 +25,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "aop gated status",
         'aop gated resume --guidance "Use the existing parser."',
     ),
-    "forge": ("aop forge new Shop", "aop forge list", "aop forge show shop"),
+    "forge": ("aop forge new Shop", "aop forge ask shop", "aop forge list", "aop forge show shop"),
     "inbox": ("aop inbox", "aop inbox --answered"),
     "answer": ('aop answer q1 "Yes, rename it."',),
     "notify": ("aop notify test",),

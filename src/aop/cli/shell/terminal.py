@@ -147,6 +147,16 @@ class Terminal:
         self._err.flush()
         return self._in.readline().strip().lower() in ("y", "yes")
 
+    def ask(self, question: str) -> str | None:
+        """Ask a person for one line; None at the end of the input. Raises: InvalidCliArgs if it is not UTF-8."""
+        self._err.write(question)
+        self._err.flush()
+        try:
+            line = self._in.readline()
+        except UnicodeDecodeError as error:
+            raise InvalidCliArgs("The answer is not UTF-8.") from error
+        return line.strip() if line else None
+
     def read_all(self) -> str:
         """Read standard input to its end. Raises: InvalidCliArgs if it is not UTF-8."""
         try:

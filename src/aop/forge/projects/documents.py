@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta, Struct
 
 from aop.core.digests import sha256_hex
-from aop.core.errors import Json
 from aop.core.ids import CommitId
 from aop.core.text.json import canonical_json
 from aop.forge.contracts.types import BuildMode, ContractType
@@ -60,8 +59,8 @@ class ForgeAnswers(Document, frozen=True, kw_only=True):
     kind: ClassVar[str] = "forge_answers"
 
     project_id: ProjectId
-    sections: Mapping[str, Mapping[str, Json]] = {}
-    """The answers by section; a section is there once it is complete."""
+    sections: Mapping[str, Mapping[str, Any]] = {}
+    """The answers by section and field, as far as they were given."""
     updated_at: NonEmpty
 
 
@@ -75,8 +74,8 @@ class ScoutRun(Document, frozen=True, kw_only=True):
     scan_type: Literal["deep", "quick"] = "deep"
     status: Literal["running", "completed", "failed"] = "completed"
     head_sha: CommitId
-    results: Mapping[str, Json] = {}
-    plan: Mapping[str, Json] | None = None
+    results: Mapping[str, Any] = {}
+    plan: Mapping[str, Any] | None = None
     locked_by: str = ""
     """The build that takes its baseline from it; empty if there is none."""
     created_at: NonEmpty
@@ -165,7 +164,7 @@ class Artifact(Document, frozen=True, kw_only=True):
     project_id: ProjectId
     artifact_type: NonEmpty
     name: NonEmpty
-    content: Json
+    content: Any
     created_at: NonEmpty
     expires_at: NonEmpty
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from aop.forge.projects.batches import contracts_in, newest_batch
 from aop.forge.projects.documents import ForgeAnswers, ForgeBuild, ForgeProject
+from aop.forge.projects.questionnaire import complete_sections
 from aop.kernel.record.port import Snapshot
 
 
@@ -87,7 +88,7 @@ def project_facts(view: Snapshot, project: ForgeProject) -> ProjectFacts:
         **_row(project),
         owner=project.owner,
         scan_run=project.scan_run,
-        answered=() if answers is None else tuple(sorted(answers.sections)),
+        answered=() if answers is None else complete_sections(project.mode, answers.sections),
         sha256="" if batch is None else batch.sha256,
         contracts=()
         if batch is None
