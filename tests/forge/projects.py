@@ -1,10 +1,11 @@
-"""Projects with contracts for tests: nine short contents, and the store that a generation or an edit goes through."""
+"""Projects with contracts for tests: nine contracts, and the store that a generation or an edit goes through."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from aop.core.ids import OperationId
+from aop.forge.contracts.examples import example_of
 from aop.forge.contracts.types import CONTRACT_TYPES, ContractType
 from aop.forge.projects.batches import GENERATED, store_contracts
 from aop.forge.projects.documents import ContractBatch
@@ -12,7 +13,8 @@ from aop.forge.projects.owners import the_project
 from aop.kernel.gateway.calls import Call
 from tests.world import World
 
-NINE: Mapping[ContractType, str] = {each: f"The {each} of the shop.\n" for each in CONTRACT_TYPES}
+NINE: Mapping[ContractType, str] = {each: example_of(each) for each in CONTRACT_TYPES}
+"""Nine contracts that their readers accept."""
 
 
 def stored(

@@ -420,7 +420,7 @@ class ProtectedPath(Refusal):
 
 
 class SecretDetected(Refusal):
-    """The patch or the commit message contains a secret."""
+    """The patch, the commit message or the contract contains a secret."""
 
     code = "secret_detected"
     hint = "Remove the secret from the change; read it from the environment at run time."
@@ -1394,6 +1394,13 @@ class UnknownForgeBuild(Refusal):
     def __init__(self, build_id: str, known: Iterable[str] = ()) -> None:
         shown = ascii(build_id[:80])[1:-1]
         super().__init__(f"There is no build `{shown}`.{did_you_mean(build_id, known)}", build_id=shown)
+
+
+class UnknownContractVersion(Refusal):
+    """The contract has no such version."""
+
+    code = "unknown_version"
+    hint = "List the versions with `forge.contract_history`, and name one of those."
 
 
 class ForgeProjectExists(Refusal):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import io
@@ -32,7 +33,7 @@ def put_files(path: Path, files: Mapping[str, bytes], *, folder: str) -> None:
     if path.name.endswith(ARCHIVES):
         put_file(path, pack_archive(files, folder=folder), replace=False)
     else:
-        _put_folder(path, files)
+        put_folder(path, files)
 
 
 def pack_archive(files: Mapping[str, bytes], *, folder: str) -> bytes:
@@ -49,13 +50,18 @@ def pack_archive(files: Mapping[str, bytes], *, folder: str) -> bytes:
     return packed.getvalue()
 
 
-def _put_folder(path: Path, files: Mapping[str, bytes]) -> None:
+def put_folder(path: Path, files: Mapping[str, bytes]) -> None:
+    """Write files as a new folder, or into an empty one. Raises: InvalidCliArgs, InputPathNotFound."""
     beside = path.with_name(f".aop-{uuid.uuid4().hex}.tmp")
     try:
         for name, content in files.items():
             (beside / name).parent.mkdir(parents=True, exist_ok=True)
             (beside / name).write_bytes(content)
+        # Nothing but an empty folder is replaced.
         os.rename(beside, path)
     except OSError as error:
         shutil.rmtree(beside, ignore_errors=True)
+        if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR) and os.path.lexists(path):
+            hint = "Name a new folder, or empty this one."
+            raise InvalidCliArgs(f"`{path}` already exists and is not an empty folder.", hint=hint) from error
         raise InputPathNotFound(f"`{path}` cannot be written: {error.strerror}.") from error

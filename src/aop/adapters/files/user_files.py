@@ -1,4 +1,4 @@
-"""User files: written whole to a path that a person named, or not at all."""
+"""User files: read from, or written whole to, a path that a person named."""
 
 from __future__ import annotations
 
@@ -8,6 +8,25 @@ from contextlib import suppress
 from pathlib import Path
 
 from aop.core.errors import InputPathNotFound, InvalidCliArgs
+
+MOST_BYTES = 8 * 1024 * 1024
+"""The most that is read of a file that a person named."""
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a file. Raises: InputPathNotFound, InvalidCliArgs if it is not UTF-8 or too large."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "its name is not valid"
+        raise InputPathNotFound(f"`{path}` cannot be read: {reason}.") from error
+    if len(data) > MOST_BYTES:
+        raise InvalidCliArgs(f"`{path}` has more than {MOST_BYTES} bytes.", hint="Name a smaller file.")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidCliArgs(f"`{path}` is not UTF-8.") from error
 
 
 def put_file(path: Path, content: bytes, *, replace: bool) -> None:

@@ -32,3 +32,10 @@ def written_text(name: str, draft: str, environ: Mapping[str, str]) -> str:
     if ended:
         raise InvalidCliArgs(f"The editor `{words[0]}` failed with code {ended}; nothing was written.")
     return text
+
+
+def kept_text(name: str, text: str) -> Path:
+    """Keep a person's text in a private folder for temporary files, so that a refusal does not lose it."""
+    path = Path(tempfile.mkdtemp(prefix="aop-kept-"), name)
+    path.write_text(text, encoding="utf-8")
+    return path

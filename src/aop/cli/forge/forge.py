@@ -16,7 +16,12 @@ ACTIONS: Mapping[str, tuple[str, str]] = {
     "new": ("projects", "begin a project, for an idea or for a repository"),
     "ask": ("ask", "answer the questions about a project, or change answers"),
     "list": ("projects", "list the projects, and how far each is"),
-    "show": ("projects", "show one project: its contracts, their versions, its builds"),
+    "show": ("projects", "show one project with its contracts and builds, or print one contract"),
+    "edit": ("edit", "change one contract, from a file or in your editor"),
+    "history": ("versions", "list the versions of a contract"),
+    "diff": ("versions", "print the difference of two versions of a contract"),
+    "export": ("versions", "write the contracts into a new folder"),
+    "pin": ("versions", "make a build that keeps reading the contracts as they are now"),
 }
 """Each action: the module of this folder that has it in its `ACTIONS`, and what it does."""
 

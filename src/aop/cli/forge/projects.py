@@ -10,7 +10,9 @@ from aop.cli.forge.action import Action, declare_nothing, declare_project
 from aop.cli.forge.rows import lines_of
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
+from aop.core.errors import InvalidCliArgs
 from aop.core.text.visible import visible
+from aop.forge.contracts.types import CONTRACT_TYPES
 
 
 def _declare_new(parser: argparse.ArgumentParser) -> None:
@@ -48,11 +50,33 @@ def _show_list(projects: list[Mapping[str, Any]], terminal: Terminal) -> None:
     return terminal.text("\n".join(lines_of(("Project", "Status", "Mode", "Batch", "Name"), rows, terminal)))
 
 
+def _declare_show(parser: argparse.ArgumentParser) -> None:
+    declare_project(parser)
+    names = [each.value for each in CONTRACT_TYPES]
+    parser.add_argument(
+        "contract_type", metavar="TYPE", nargs="?", choices=names, help="print this contract: " + ", ".join(names)
+    )
+    parser.add_argument("--version", metavar="N", type=int, help="this version of the contract (default: the newest)")
+
+
 def show(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Show one project."""
+    """Show one project, or one of its contracts."""
+    if arguments.contract_type is not None:
+        return _show_contract(arguments, terminal)
+    if arguments.version is not None:
+        raise InvalidCliArgs(
+            "`--version` needs a contract.", hint="Name it: `aop forge show PROJECT TYPE --version N`."
+        )
     with open_app(arguments, to_read=True) as app:
         answer = call_tool(app, "forge.project_show", {"project_id": arguments.project})
     return terminal.answer(answer, lambda data: terminal.text("\n".join(_project_lines(data, terminal))))
+
+
+def _show_contract(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    which = {"project_id": arguments.project, "contract_type": arguments.contract_type}
+    with open_app(arguments, to_read=True) as app:
+        answer = call_tool(app, "forge.contract_show", {**which, "number": arguments.version})
+    return terminal.answer(answer, lambda data: terminal.exact(data["content"]))
 
 
 def _project_lines(data: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
@@ -76,5 +100,5 @@ def _project_lines(data: Mapping[str, Any], terminal: Terminal) -> Iterator[str]
 ACTIONS: Mapping[str, Action] = {
     "new": Action(_declare_new, new),
     "list": Action(declare_nothing, list_projects),
-    "show": Action(declare_project, show),
+    "show": Action(_declare_show, show),
 }

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from aop.adapters.files.user_files import read_text
 from aop.adapters.tickets.setup.settings import LOCAL_FOLDER
 from aop.adapters.tickets.systems.local.database import LocalAnswer
 from aop.adapters.tickets.systems.local.server import Local
 from aop.cli.shell.terminal import Terminal
-from aop.core.errors import InputPathNotFound, InvalidCliArgs, RemoteRejected, TicketSettingMissing
+from aop.core.errors import InvalidCliArgs, RemoteRejected, TicketSettingMissing
 from aop.tickets.mission.descriptions import MAX_CHARS
 
 
@@ -24,7 +25,7 @@ def create_ticket(key: str, file: str | None, environ: Mapping[str, str], termin
         raise InvalidCliArgs("`aop ticket new` needs a text.", hint="Pass `--file FILE`, or `--file -` for stdin.")
     if not environ.get(LOCAL_FOLDER):
         raise TicketSettingMissing(f"Not set in the environment: `{LOCAL_FOLDER}`.", missing=[LOCAL_FOLDER])
-    text = terminal.read_all() if file == "-" else _text_of(file)
+    text = terminal.read_all() if file == "-" else read_text(Path(file))
     heading, _, description = text.strip().partition("\n")
     summary = heading.lstrip("# ").strip()
     if not summary or len(text) > MAX_CHARS:
@@ -36,12 +37,3 @@ def create_ticket(key: str, file: str | None, environ: Mapping[str, str], termin
         raise RemoteRejected(f"LOCAL answered {error}.", hint="Choose another key.", key=key) from error
     data = {"key": key, "summary": made["summary"], "status": made["status"]}
     return terminal.result(data, f"{key}: {made['summary']} ({made['status']})")
-
-
-def _text_of(file: str) -> str:
-    try:
-        return Path(file).read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputPathNotFound(f"`{file}` cannot be read: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise InvalidCliArgs(f"`{file}` is not UTF-8.") from error

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from aop.core.digests import sha256_hex
-from aop.core.errors import Fault, NoContracts
+from aop.core.errors import Fault, NoContracts, SecretDetected, UnknownContractVersion
+from aop.core.redaction.redactor import Redactor
 from aop.forge.contracts.types import CONTRACT_TYPES, ContractType
 from aop.forge.projects.documents import (
     BatchEntry,
@@ -35,7 +36,7 @@ def store_contracts(
     """Store changed contracts as new versions and one new batch; without a change, return the newest batch.
 
     `project` was read in the same transaction, and `contents` were read by their reader. The first batch has to have
-    all nine. Raises: Fault if a contract is missing.
+    all nine. Raises: SecretDetected, Fault if a contract is missing.
     """
     before = newest_batch(tx, project)
     entries = {} if before is None else dict(before.contracts)
@@ -43,6 +44,7 @@ def store_contracts(
     for contract_type, content in contents.items():
         known = entries.get(contract_type)
         digest = sha256_hex(content.encode())
+        refuse_secrets(call.kernel.redact, contract_type, content)
         if known is not None and known.sha256 == digest:
             continue
         version = ContractVersion(
@@ -75,6 +77,18 @@ def store_contracts(
         )
     )
     return batch
+
+
+def refuse_secrets(redact: Redactor, contract_type: ContractType, content: str) -> None:
+    """Refuse a contract with a secret, which agents and other machines would read. Raises: SecretDetected."""
+    rules = sorted({finding.rule for finding in redact.secrets_in(content)})
+    if rules:
+        raise SecretDetected(
+            f"The {contract_type} contract contains what looks like a secret ({', '.join(rules)}).",
+            hint="Name the environment variable that holds the secret, not the secret.",
+            contract_type=contract_type,
+            rules=rules,
+        )
 
 
 def _next_batch(project: ForgeProject, entries: Mapping[ContractType, BatchEntry], now: str) -> ContractBatch:
@@ -142,6 +156,20 @@ def current_contract(view: Snapshot, project: ForgeProject, contract_type: Contr
 def versions_of(view: Snapshot, project_id: str, contract_type: ContractType) -> Iterator[ContractVersion]:
     """Return every version of a contract, oldest first."""
     return view.all(ContractVersion, f"{project_id}/{contract_type}/")
+
+
+def the_version(view: Snapshot, project: ForgeProject, contract_type: ContractType, number: int) -> ContractVersion:
+    """Return one version of a contract. Raises: NoContracts, UnknownContractVersion."""
+    newest = the_newest_batch(view, project).contracts[contract_type].number
+    found = view.get(ContractVersion, contract_key(project.project_id, contract_type, number))
+    if found is None:
+        raise UnknownContractVersion(
+            f"The {contract_type} contract of `{project.project_id}` has no version {number}; the newest is {newest}.",
+            project_id=project.project_id,
+            contract_type=contract_type,
+            newest=newest,
+        )
+    return found
 
 
 def pinned_batch(view: Snapshot, build: ForgeBuild) -> ContractBatch:

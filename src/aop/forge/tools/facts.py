@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from aop.forge.projects.batches import contracts_in, newest_batch
-from aop.forge.projects.documents import ForgeAnswers, ForgeBuild, ForgeProject
+from aop.forge.projects.documents import ContractVersion, ForgeAnswers, ForgeBuild, ForgeProject
 from aop.forge.projects.questionnaire import complete_sections
 from aop.kernel.record.port import Snapshot
 
@@ -38,7 +38,7 @@ class ContractFacts(Struct, frozen=True, kw_only=True):
     contract_type: str
     """One of the nine types."""
     version: int
-    """The number of the newest version."""
+    """The number of the version."""
     sha256: str
     """The SHA-256 of its content."""
     size_chars: int
@@ -90,20 +90,20 @@ def project_facts(view: Snapshot, project: ForgeProject) -> ProjectFacts:
         scan_run=project.scan_run,
         answered=() if answers is None else complete_sections(project.mode, answers.sections),
         sha256="" if batch is None else batch.sha256,
-        contracts=()
-        if batch is None
-        else tuple(
-            ContractFacts(
-                contract_type=each.contract_type,
-                version=each.number,
-                sha256=each.sha256,
-                size_chars=len(each.content),
-                author=each.author,
-                updated_at=each.created_at,
-            )
-            for each in contracts_in(view, batch)
-        ),
-        builds=tuple(build_facts(builds_of(view, project.project_id))),
+        contracts=() if batch is None else tuple(map(contract_facts, contracts_in(view, batch))),
+        builds=tuple(map(build_facts, builds_of(view, project.project_id))),
+    )
+
+
+def contract_facts(contract: ContractVersion) -> ContractFacts:
+    """Return one version of a contract, without its content."""
+    return ContractFacts(
+        contract_type=contract.contract_type,
+        version=contract.number,
+        sha256=contract.sha256,
+        size_chars=len(contract.content),
+        author=contract.author,
+        updated_at=contract.created_at,
     )
 
 
@@ -112,12 +112,9 @@ def builds_of(view: Snapshot, project_id: str) -> Iterable[ForgeBuild]:
     return (build for build in view.all(ForgeBuild) if build.project_id == project_id)
 
 
-def build_facts(builds: Iterable[ForgeBuild]) -> Iterable[BuildFacts]:
-    """Return builds as rows of a list."""
-    return (
-        BuildFacts(build_id=each.build_id, batch=each.batch, sha256=each.sha256, pinned_at=each.pinned_at)
-        for each in builds
-    )
+def build_facts(build: ForgeBuild) -> BuildFacts:
+    """Return a build as a row of a list."""
+    return BuildFacts(build_id=build.build_id, batch=build.batch, sha256=build.sha256, pinned_at=build.pinned_at)
 
 
 def _row(project: ForgeProject) -> dict[str, Any]:
