@@ -1423,3 +1423,65 @@ class AnswersRefused(Refusal):
 
     code = "answers_refused"
     hint = "Correct every problem, and send the answers again; `forge.ask` lists the questions."
+
+
+class ForgeKeyInvalid(Refusal):
+    """The request has no key, or one that is unknown or revoked."""
+
+    code = "forge_key_invalid"
+    move = Move.ASK_PERSON
+    hint = "A person makes a key with `aop forge key new`; send it in the header `Authorization: Bearer KEY`."
+
+
+class ForgeKeyScopeMissing(Refusal):
+    """The key does not open this."""
+
+    code = "forge_key_scope_missing"
+    move = Move.ASK_PERSON
+    hint = "A person makes a key with the scope that the message names: `aop forge key new --scope SCOPE`."
+
+
+class HostNotAllowed(Refusal):
+    """The request names another server: a page of a foreign site was led here by its name."""
+
+    code = "host_not_allowed"
+    move = Move.CORRECT_USAGE
+    hint = "Use the address that `aop serve` prints."
+
+
+class OriginNotAllowed(Refusal):
+    """The request comes from a page of another site."""
+
+    code = "origin_not_allowed"
+    move = Move.CORRECT_USAGE
+    hint = "Send the request from a program, or from a page of this server."
+
+
+class TooManyRequests(Refusal):
+    """A key or a build sends more requests than the server answers."""
+
+    code = "too_many_requests"
+    move = Move.WAIT
+    hint = "Send it again after the seconds in `Retry-After`."
+
+
+class TerminalOnly(Refusal):
+    """A person does this at the terminal; no key opens it."""
+
+    code = "terminal_only"
+    move = Move.ASK_PERSON
+    hint = "A person runs the command that the message names."
+
+
+class UnknownContract(Refusal):
+    """There is no contract of this name."""
+
+    code = "unknown_contract"
+    hint = "Ask for one of those that `forge_list_contracts` names."
+
+
+class UnknownBatch(Refusal):
+    """The project has no batch of this number."""
+
+    code = "unknown_batch"
+    hint = "Batches are numbered from 1 to the newest one."

@@ -19,7 +19,7 @@ from pydantic import AnyHttpUrl
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from aop.adapters.machine.sockets import LOOPBACK, ListeningSocket
 from aop.core.errors import ServerStopping, TokenInvalid
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 PATH = "/mcp"
 LARGEST_BODY = 4 * 1024 * 1024
+LARGEST_WS_MESSAGE = 4096
+"""Nobody has anything to say on a WebSocket of ours."""
 SECONDS_FOR_STREAMS_TO_CLOSE = 2
 PRINCIPAL = "aop/principal"
 """The claim of the SDK's access token that holds our principal."""
@@ -49,30 +51,48 @@ def serve_http(
     *,
     announce: Announce,
     log: Callable[[str], None],
-    routes: Sequence[Route] = (),
+    routes: Sequence[BaseRoute] = (),
+    stopping: asyncio.Event | None = None,
 ) -> None:
-    """Serve until a signal arrives, then finish the running calls; `routes` authenticate their requests themselves."""
-    origin = f"http://{LOOPBACK}:{listening.getsockname()[1]}"
+    """Serve until a signal arrives, then finish the running calls; `routes` authenticate their requests themselves.
+
+    Streams of theirs end when `stopping` is set.
+    """
     tools = ToolServer(gateway, caller_of_request, log)
-    serving = HttpServer(tools, tokens, origin, announce, routes)
+    serving = HttpServer(tools, tokens, origin_of(listening), announce, routes=routes, stopping=stopping)
     try:
         asyncio.run(serving.serve_until_signal(listening))
     finally:
         tools.close()
 
 
+def origin_of(listening: ListeningSocket) -> str:
+    """Return the address of a server that listens here."""
+    return f"http://{LOOPBACK}:{listening.getsockname()[1]}"
+
+
 class HttpServer:
     """Serves one tool server under one origin."""
 
     def __init__(
-        self, tools: ToolServer, tokens: Tokens, origin: str, announce: Announce, routes: Sequence[Route] = ()
+        self,
+        tools: ToolServer,
+        tokens: Tokens,
+        origin: str,
+        announce: Announce,
+        *,
+        routes: Sequence[BaseRoute] = (),
+        stopping: asyncio.Event | None = None,
     ) -> None:
-        self._app = DrainingApp(_asgi_app(tools, tokens, origin, routes), tokens)
+        self._app = DrainingApp(_asgi_app(tools, tokens, origin, routes), tokens, stopping or asyncio.Event())
         config = uvicorn.Config(
             self._app,
             log_config=None,
             access_log=False,
             server_header=False,
+            ws="wsproto",
+            ws_max_size=LARGEST_WS_MESSAGE,
+            ws_per_message_deflate=False,
             timeout_graceful_shutdown=SECONDS_FOR_STREAMS_TO_CLOSE,
         )
         self._server = _UvicornServer(config, lambda: announce(origin + PATH))
@@ -111,7 +131,7 @@ def caller_of_request() -> Principal:
     return principal
 
 
-def _asgi_app(tools: ToolServer, tokens: Tokens, origin: str, routes: Sequence[Route]) -> ASGIApp:
+def _asgi_app(tools: ToolServer, tokens: Tokens, origin: str, routes: Sequence[BaseRoute]) -> ASGIApp:
     url = AnyHttpUrl(origin + PATH)
     return mcp_app(
         tools.mcp_server(),
@@ -169,16 +189,16 @@ class _Verifier:
 class DrainingApp:
     """Counts the running calls, refuses new ones while it drains, and words the refusal of a request without token."""
 
-    def __init__(self, app: ASGIApp, tokens: Tokens) -> None:
+    def __init__(self, app: ASGIApp, tokens: Tokens, stopping: asyncio.Event) -> None:
         self._app = app
         self._tokens = tokens
         self._running = 0
-        self._draining = False
+        self._stopping = stopping
         self._empty = asyncio.Event()
 
     async def drain(self) -> None:
         """Refuse new calls, and return when the last running call is answered."""
-        self._draining = True
+        self._stopping.set()
         if self._running:
             await self._empty.wait()
 
@@ -188,7 +208,7 @@ class DrainingApp:
         if scope["type"] != "http" or scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
-        if self._draining:
+        if self._stopping.is_set():
             stopping = refusal_envelope(ServerStopping("The server is stopping."))
             await JSONResponse(stopping.as_json(), 503, {"retry-after": "5"})(scope, receive, send)
             return
@@ -198,7 +218,7 @@ class DrainingApp:
             await self._app(scope, receive, answered)
         finally:
             self._running -= 1
-            if self._draining and not self._running:
+            if self._stopping.is_set() and not self._running:
                 self._empty.set()
 
 

@@ -7,11 +7,11 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from aop.adapters.machine.sockets import LOOPBACK, loopback_socket
+from aop.adapters.machine.sockets import loopback_socket
 from aop.core.errors import Fault
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.tokens import Tokens
-from aop.mcpserver.http import PATH, HttpServer, caller_of_request
+from aop.mcpserver.http import PATH, HttpServer, caller_of_request, origin_of
 from aop.mcpserver.tool_server import ToolServer
 
 READY_SECONDS = 30.0
@@ -22,7 +22,7 @@ def served_in_background(gateway: Gateway, tokens: Tokens, log: Callable[[str], 
     """Serve on a free port of this machine until the block ends; yield the address."""
     with loopback_socket(0) as listening:
         tools, ready = ToolServer(gateway, caller_of_request, log), threading.Event()
-        origin = f"http://{LOOPBACK}:{listening.getsockname()[1]}"
+        origin = origin_of(listening)
         serving = HttpServer(tools, tokens, origin, lambda _url: ready.set())
         thread = threading.Thread(target=lambda: asyncio.run(serving.serve_until_stopped(listening)), daemon=True)
         thread.start()

@@ -1,1 +1,1 @@
-"""Web: pages and webhooks over HTTP; no rules, no state."""
+"""Web: pages, webhooks, and the routes and events of forge; no rules, no state."""

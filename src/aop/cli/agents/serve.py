@@ -20,9 +20,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Serve until stopped; print the address on stdout."""
+    import asyncio
+
     from aop.adapters.machine.sockets import loopback_socket
     from aop.cli.tickets.webhooks import served_webhooks
-    from aop.mcpserver.http import serve_http
+    from aop.mcpserver.http import origin_of, serve_http
+    from aop.web.forge_routes import forge_routes
 
     def announce(url: str) -> None:
         terminal.line({"url": url}, url)
@@ -30,7 +33,11 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     with (
         open_app(arguments) as app,
         loopback_socket(arguments.port) as listening,
-        served_webhooks(app.root, app.settings, terminal.say) as routes,
+        served_webhooks(app.root, app.settings, terminal.say) as webhooks,
     ):
-        serve_http(app.gateway, app.tokens, listening, announce=announce, log=terminal.say, routes=routes)
+        stopping = asyncio.Event()
+        routes = [*webhooks, *forge_routes(app.gateway, origin_of(listening), stopping, log=terminal.say)]
+        serve_http(
+            app.gateway, app.tokens, listening, announce=announce, log=terminal.say, routes=routes, stopping=stopping
+        )
     return Exit.OK

@@ -1,0 +1,220 @@
+"""Events of forge projects, from the journal: server-sent events and WebSocket.
+
+A stream holds a place in the journal and nothing else: a slow reader gets the same events later, and whoever comes back
+with the number of its last event misses none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from aop.core.errors import InvalidArguments, Refusal, TooManyRequests
+from aop.forge.projects.documents import ForgeProject
+from aop.forge.projects.keys import READ_SCOPE, the_key
+from aop.forge.projects.owners import may_reach, the_project
+from aop.kernel.gateway.principals import Principal
+from aop.kernel.record.port import JournalEntry, Snapshot, newest_seq
+from aop.web.forge_door import ForgeDoor, KeyHolder, offered_key, refused
+
+SSE_PATH = "/api/events"
+WS_PATH = "/ws"
+
+POLL_SECONDS = 0.25
+HEARTBEAT_SECONDS = 15.0
+SEND_SECONDS = 30.0
+"""A reader that takes nothing for so long is dropped."""
+PAGE = 200
+"""So many entries of the journal are read at once."""
+MOST_STREAMS = 64
+MOST_STREAMS_OF_KEY = 8
+
+
+class ForgeEvent(Struct, frozen=True, kw_only=True):
+    """An event of a project; the id is its number in the journal."""
+
+    id: int
+    event: str
+    data: Mapping[str, Any]
+
+
+class Subscription(Struct, frozen=True, kw_only=True):
+    """The reader of a stream, and where it begins."""
+
+    holder: KeyHolder
+    key: str
+    after: int
+    project_id: str | None
+
+
+class EventPage(Struct, frozen=True, kw_only=True):
+    """Events in order, and the place in the journal behind them."""
+
+    events: tuple[ForgeEvent, ...]
+    after: int
+    is_last: bool
+
+
+class EventStreams:
+    """Serves the events of the projects that a key's owner has."""
+
+    def __init__(self, door: ForgeDoor, stopping: asyncio.Event) -> None:
+        self._door = door
+        self._stopping = stopping
+        self._record = door.kernel.record
+        self._open: list[str] = []
+        """The prefix of the key of each open stream."""
+
+    def routes(self) -> list[BaseRoute]:
+        """Return both doors to the same events."""
+        return [Route(SSE_PATH, self._sse), WebSocketRoute(WS_PATH, self._websocket)]
+
+    async def _sse(self, request: Request) -> Response:
+        try:
+            subscription = await self._subscribe(request, request.headers.get("last-event-id"))
+        except Refusal as refusal:
+            return refused(refusal)
+        return _EventStream(_as_text(self._pages(subscription)), media_type="text/event-stream")
+
+    async def _websocket(self, socket: WebSocket) -> None:
+        try:
+            subscription = await self._subscribe(socket, socket.query_params.get("after"))
+        except Refusal as refusal:
+            await socket.send_denial_response(refused(refusal))
+            return
+        # A client that has gone is noticed by reading; what it says is not asked for.
+        sending = asyncio.ensure_future(self._send_all(socket, subscription))
+        reading = asyncio.ensure_future(_read_until_gone(socket))
+        try:
+            await asyncio.wait([sending, reading], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (sending, reading):
+                task.cancel()
+            await asyncio.gather(sending, reading, return_exceptions=True)
+
+    async def _send_all(self, socket: WebSocket, subscription: Subscription) -> None:
+        await socket.accept()
+        with suppress(TimeoutError, WebSocketDisconnect):
+            async for page in self._pages(subscription):
+                for event in page:
+                    async with asyncio.timeout(SEND_SECONDS):
+                        await socket.send_text(msgspec.json.encode(event).decode())
+        with suppress(TimeoutError, WebSocketDisconnect, RuntimeError):
+            async with asyncio.timeout(POLL_SECONDS):
+                await socket.close(1012 if self._stopping.is_set() else 1008)
+
+    async def _subscribe(self, connection: HTTPConnection, last_id: str | None) -> Subscription:
+        self._door.check_address(connection.headers)
+        after = _number_of(last_id)
+        subscription = await self._door.in_thread(self._subscription, connection, after)
+        key = subscription.holder.key
+        if len(self._open) >= MOST_STREAMS or self._open.count(key.prefix) >= MOST_STREAMS_OF_KEY:
+            raise TooManyRequests("Too many streams of events are open.", retry_after_seconds=5)
+        return subscription
+
+    def _subscription(self, connection: HTTPConnection, after: int | None) -> Subscription:
+        project_id = connection.query_params.get("project")
+        with self._record.read() as view:
+            holder = self._door.holder(view, connection.headers, READ_SCOPE)
+            if project_id is not None:
+                the_project(view, project_id, holder.principal)
+            start = newest_seq(view) if after is None else after
+        self._door.note_use(holder.key)
+        return Subscription(holder=holder, key=offered_key(connection.headers), after=start, project_id=project_id)
+
+    async def _pages(self, subscription: Subscription) -> AsyncIterator[list[ForgeEvent]]:
+        """Yield the events as they happen, and nothing as a sign of life; end when the key or the server ends."""
+        after, silent = subscription.after, 0.0
+        self._open.append(subscription.holder.key.prefix)
+        try:
+            while not self._stopping.is_set():
+                try:
+                    page = await self._door.in_thread(self._page, subscription, after)
+                except Refusal:
+                    # The key was revoked, or the record broke: a reader that comes back is told.
+                    return
+                after = page.after
+                if page.events or silent >= HEARTBEAT_SECONDS:
+                    yield list(page.events)
+                    silent = 0.0
+                if page.is_last:
+                    silent += POLL_SECONDS
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._stopping.wait(), POLL_SECONDS)
+        finally:
+            self._open.remove(subscription.holder.key.prefix)
+
+    def _page(self, subscription: Subscription, after: int) -> EventPage:
+        with self._record.read() as view:
+            # A key that was revoked meanwhile opens nothing more.
+            the_key(view, subscription.key)
+            entries = list(view.journal(after=after, limit=PAGE))
+            events = tuple(forge_events(view, entries, subscription.holder.principal, subscription.project_id))
+        return EventPage(events=events, after=entries[-1].seq if entries else after, is_last=len(entries) < PAGE)
+
+
+def forge_events(
+    view: Snapshot, entries: list[JournalEntry], principal: Principal, project_id: str | None
+) -> list[ForgeEvent]:
+    """Return the entries that are about a project of the reader, or about the one that it asks for."""
+    about = {entry.seq: entry.event.payload.get("project_id") for entry in entries}
+    known = {name: view.get(ForgeProject, name) for name in set(about.values()) if isinstance(name, str)}
+    mine = {
+        name
+        for name, project in known.items()
+        if project is not None and may_reach(principal, project) and project_id in (None, name)
+    }
+    return [
+        ForgeEvent(id=entry.seq, event=entry.event.kind, data={"at": entry.event.at, **entry.event.payload})
+        for entry in entries
+        if about[entry.seq] in mine
+    ]
+
+
+class _EventStream(StreamingResponse):
+    """A response without an end; dropped if its reader takes nothing any longer."""
+
+    def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
+        super().init_headers({"cache-control": "no-store", "x-accel-buffering": "no", **(headers or {})})
+
+    async def stream_response(self, send: Any) -> None:
+        async def send_in_time(message: Any) -> None:
+            async with asyncio.timeout(SEND_SECONDS):
+                await send(message)
+
+        with suppress(TimeoutError):
+            await super().stream_response(send_in_time)
+
+
+async def _as_text(pages: AsyncIterator[list[ForgeEvent]]) -> AsyncIterator[bytes]:
+    # The first bytes tell a reader that it is connected.
+    yield b": connected\n\n"
+    async for page in pages:
+        yield b"".join(map(_sse_text, page)) or b": alive\n\n"
+
+
+def _sse_text(event: ForgeEvent) -> bytes:
+    # JSON has no line break outside of its texts, and escapes those inside.
+    return b"id: %d\nevent: %s\ndata: %s\n\n" % (event.id, event.event.encode(), msgspec.json.encode(event.data))
+
+
+async def _read_until_gone(socket: WebSocket) -> None:
+    while (await socket.receive())["type"] != "websocket.disconnect":
+        pass
+
+
+def _number_of(last_id: str | None) -> int | None:
+    if last_id is None:
+        return None
+    if not (last_id.isascii() and last_id.isdecimal() and len(last_id) <= 18):
+        raise InvalidArguments("The number of the last event is not a number.")
+    return int(last_id)

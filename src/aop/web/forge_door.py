@@ -1,0 +1,145 @@
+"""Forge door: address, key, scope and rate of a request, before it is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import TypeVar
+
+from msgspec import Struct
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse, Response
+
+from aop.core import errors
+from aop.core.clock import timestamp
+from aop.forge.projects.documents import ForgeKey
+from aop.forge.projects.keys import principal_of_key, the_key
+from aop.kernel.gateway.calls import Kernel, refusal_envelope
+from aop.kernel.gateway.principals import Principal
+from aop.kernel.record.documents.base import revise
+from aop.kernel.record.port import Snapshot
+from aop.web.rate_limits import PER_BUILD, PER_KEY, Rate, RateLimits
+
+LONGEST_KEY = 200
+NOTED_EVERY = timedelta(minutes=1)
+"""How exact the last use of a key is: a read does not write the record each time."""
+
+STATUSES: Mapping[type[errors.Refusal], int] = {
+    errors.ForgeKeyInvalid: 401,
+    errors.ForgeKeyScopeMissing: 403,
+    errors.OriginNotAllowed: 403,
+    errors.TerminalOnly: 403,
+    errors.UnknownForgeProject: 404,
+    errors.UnknownForgeBuild: 404,
+    errors.NoContracts: 404,
+    errors.UnknownBatch: 404,
+    errors.UnknownContract: 404,
+    errors.HostNotAllowed: 421,
+    errors.TooManyRequests: 429,
+    errors.InternalError: 500,
+    errors.ServerStopping: 503,
+}
+"""Other refusals are 400: the request has to change."""
+
+T = TypeVar("T")
+
+
+class KeyHolder(Struct, frozen=True, kw_only=True):
+    """The sender of a request."""
+
+    key: ForgeKey
+    principal: Principal
+
+
+class ForgeDoor:
+    """Lets requests in; knows the addresses of this server, and counts what comes."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        origin: str,
+        log: Callable[[str], None],
+        *,
+        per_key: Rate = PER_KEY,
+        per_build: Rate = PER_BUILD,
+    ) -> None:
+        self.kernel = kernel
+        self._origins = own_origins(origin)
+        self._hosts = [each.removeprefix("http://") for each in self._origins]
+        self._log = log
+        self._of_key = RateLimits(per_key, kernel.clock)
+        self._of_build = RateLimits(per_build, kernel.clock)
+
+    def check_address(self, headers: Headers) -> None:
+        """Refuse what a page of another site sends. Raises: HostNotAllowed, OriginNotAllowed."""
+        if headers.getlist("host") not in [[host] for host in self._hosts]:
+            raise errors.HostNotAllowed("The request names another server in its header `Host`.")
+        if any(origin not in self._origins for origin in headers.getlist("origin")):
+            raise errors.OriginNotAllowed("The request comes from a page of another site.")
+
+    def holder(self, view: Snapshot, headers: Headers, scope: str) -> KeyHolder:
+        """Return the sender, and count its request. Raises: ForgeKeyInvalid, ForgeKeyScopeMissing, TooManyRequests."""
+        key = the_key(view, offered_key(headers))
+        if scope not in key.scopes:
+            raise errors.ForgeKeyScopeMissing(
+                f"The key `{key.prefix}` has no scope `{scope}`.", prefix=key.prefix, scope=scope
+            )
+        self._of_key.count(f"key {key.prefix}")
+        return KeyHolder(key=key, principal=principal_of_key(key))
+
+    def count_build(self, build_id: str) -> None:
+        """Count a request for a build of the record. Raises: TooManyRequests."""
+        self._of_build.count(f"build {build_id}")
+
+    def note_use(self, key: ForgeKey) -> None:
+        """Keep when a key was last used, without a wait for the disk."""
+        now = self.kernel.clock.now()
+        if key.last_used > timestamp(now - NOTED_EVERY):
+            return
+        with self.kernel.record.write(durable=False) as tx:
+            newest = tx.get(ForgeKey, key.prefix)
+            if newest is not None:
+                tx.put(revise(newest, last_used=timestamp(now)), key.prefix)
+
+    async def in_thread(self, do: Callable[..., T], *values: object) -> T:
+        """Call a function in a thread. Raises: a refusal; a fault is logged, and becomes `InternalError`."""
+        return await asyncio.to_thread(self._log_faults, do, *values)
+
+    def _log_faults(self, do: Callable[..., T], *values: object) -> T:
+        try:
+            return do(*values)
+        except errors.Refusal:
+            raise
+        except Exception as fault:
+            reference = self.kernel.new_id("fault")
+            self._log(f"{reference}: {self.kernel.redact(''.join(traceback.format_exception(fault)))}")
+            raise errors.InternalError(
+                f"AOP broke while doing this; reference `{reference}`.", reference=reference
+            ) from fault
+
+
+def own_origins(origin: str) -> Sequence[str]:
+    """Return the names that this server has on this machine."""
+    return (origin, origin.replace("127.0.0.1", "localhost"))
+
+
+def offered_key(headers: Headers) -> str:
+    """Return the key that a request brings. Raises: ForgeKeyInvalid."""
+    offered = headers.getlist("authorization")
+    kind, _, text = offered[0].partition(" ") if len(offered) == 1 else ("", "", "")
+    if kind.lower() != "bearer" or not 0 < len(text) <= LONGEST_KEY:
+        raise errors.ForgeKeyInvalid("The request has no key.")
+    return text
+
+
+def refused(refusal: errors.Refusal) -> Response:
+    """Return a refusal as a response."""
+    status = STATUSES.get(type(refusal), 400)
+    headers = {"cache-control": "no-store"}
+    if status == 401:
+        headers["www-authenticate"] = "Bearer"
+    if status in (429, 503):
+        headers["retry-after"] = str(refusal.facts.get("retry_after_seconds", 5))
+    return JSONResponse(refusal_envelope(refusal).as_json(), status, headers)

@@ -1,0 +1,217 @@
+"""Forge routes of `aop serve`: contracts and events for programs with a key."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+import msgspec
+from msgspec import Struct
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from aop.core.digests import sha256_hex
+from aop.core.errors import Refusal
+from aop.core.ids import is_feature_id
+from aop.forge.projects.keys import READ_SCOPE
+from aop.forge.projects.owners import the_build, the_project
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.ports.call_log import LoggedCall
+from aop.kernel.record.port import Snapshot
+from aop.web.events import EventStreams
+from aop.web.forge_answers import (
+    BatchText,
+    BuildContracts,
+    ContractList,
+    ContractText,
+    ProjectContext,
+    batch_text,
+    build_contracts,
+    contract_list,
+    contract_text,
+    project_context,
+)
+from aop.web.forge_door import ForgeDoor, KeyHolder, refused
+from aop.web.openapi import OPENAPI_PATH, Operation, openapi_document
+
+REVALIDATED = "private, no-cache"
+FOR_GOOD = "private, max-age=31536000, immutable"
+
+
+class Reading(Struct, frozen=True, kw_only=True):
+    """One request for something in the record."""
+
+    door: ForgeDoor
+    view: Snapshot
+    holder: KeyHolder
+    values: Mapping[str, str]
+    """The parts of the path that have a name."""
+
+
+class ReadRoute(Struct, frozen=True, kw_only=True):
+    """A route that reads the record."""
+
+    path: str
+    summary: str
+    answer: type[Struct]
+    read: Callable[[Reading], Struct]
+    never_changes: bool = False
+    """The same address has the same answer for good."""
+    scope: str = READ_SCOPE
+
+
+def _contracts(asked: Reading) -> ContractList:
+    return contract_list(asked.view, the_project(asked.view, asked.values["project_id"], asked.holder.principal))
+
+
+def _contract(asked: Reading) -> ContractText:
+    project = the_project(asked.view, asked.values["project_id"], asked.holder.principal)
+    return contract_text(asked.view, project, asked.values["contract_type"])
+
+
+def _batch(asked: Reading) -> BatchText:
+    project = the_project(asked.view, asked.values["project_id"], asked.holder.principal)
+    return batch_text(asked.view, project, asked.values["batch"])
+
+
+def _context(asked: Reading) -> ProjectContext:
+    return project_context(asked.view, the_project(asked.view, asked.values["project_id"], asked.holder.principal))
+
+
+def _build_contracts(asked: Reading) -> BuildContracts:
+    build = the_build(asked.view, asked.values["build_id"], asked.holder.principal)
+    asked.door.count_build(build.build_id)
+    return build_contracts(asked.view, build)
+
+
+READ_ROUTES: tuple[ReadRoute, ...] = (
+    ReadRoute(
+        path="/api/projects/{project_id}/contracts",
+        summary="The contracts of a project, without their text.",
+        answer=ContractList,
+        read=_contracts,
+    ),
+    ReadRoute(
+        path="/api/projects/{project_id}/contracts/{contract_type}",
+        summary="A contract of a project as it is now.",
+        answer=ContractText,
+        read=_contract,
+    ),
+    ReadRoute(
+        path="/api/projects/{project_id}/contracts/history/{batch}",
+        summary="An earlier batch of all nine contracts, or the newest.",
+        answer=BatchText,
+        read=_batch,
+        never_changes=True,
+    ),
+    ReadRoute(
+        path="/api/mcp/context/{project_id}",
+        summary="A project with the facts about its contracts.",
+        answer=ProjectContext,
+        read=_context,
+    ),
+    ReadRoute(
+        path="/api/mcp/context/{project_id}/{contract_type}",
+        summary="A contract of a project as it is now.",
+        answer=ContractText,
+        read=_contract,
+    ),
+    ReadRoute(
+        path="/api/mcp/build/{build_id}/contracts",
+        summary="The contracts that a build began with.",
+        answer=BuildContracts,
+        read=_build_contracts,
+        never_changes=True,
+    ),
+)
+
+
+def forge_routes(
+    gateway: Gateway, origin: str, stopping: asyncio.Event, *, log: Callable[[str], None]
+) -> list[BaseRoute]:
+    """Return the routes of forge, on a server with this origin; streams end when `stopping` is set."""
+    door = ForgeDoor(gateway.kernel, origin, log)
+    return [
+        *(read_route(door, each) for each in READ_ROUTES),
+        Route(OPENAPI_PATH, _openapi_endpoint(door)),
+        *EventStreams(door, stopping).routes(),
+    ]
+
+
+def read_route(door: ForgeDoor, route: ReadRoute) -> Route:
+    """Return a route of the table for the server."""
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            return await door.in_thread(_answer, door, route, request.headers, request.path_params)
+        except Refusal as refusal:
+            return refused(refusal)
+
+    return Route(route.path, endpoint, methods=["GET"])
+
+
+def _answer(door: ForgeDoor, route: ReadRoute, headers: Headers, values: Mapping[str, str]) -> Response:
+    began, outcome, actor = door.kernel.clock.boot_seconds(), "ok", "?"
+    try:
+        door.check_address(headers)
+        with door.kernel.record.read() as view:
+            holder = door.holder(view, headers, route.scope)
+            actor = holder.principal.actor
+            body = msgspec.json.encode(route.read(Reading(door=door, view=view, holder=holder, values=values)))
+        door.note_use(holder.key)
+    except Refusal as refusal:
+        outcome = refusal.code
+        raise
+    finally:
+        _note(door, route, values, began=began, outcome=outcome, actor=actor)
+    return _tagged(body, headers, FOR_GOOD if route.never_changes else REVALIDATED)
+
+
+def _note(
+    door: ForgeDoor, route: ReadRoute, values: Mapping[str, str], *, began: float, outcome: str, actor: str
+) -> None:
+    """Log a request as the calls of agents are logged (FORGE-116)."""
+    kernel, build = door.kernel, values.get("build_id", "")
+    kernel.calls.note(
+        LoggedCall(
+            at=kernel.now(),
+            actor=actor,
+            role="key",
+            tool=f"GET {route.path}",
+            feature_id=build if is_feature_id(build) else None,
+            operation_id="?",
+            milliseconds=round((kernel.clock.boot_seconds() - began) * 1000, 3),
+            outcome=outcome,
+        )
+    )
+
+
+def _tagged(body: bytes, headers: Headers, caching: str) -> Response:
+    tag = f'"{sha256_hex(body)}"'
+    known = {each.strip().removeprefix("W/") for each in headers.get("if-none-match", "").split(",")}
+    about = {"etag": tag, "cache-control": caching, "vary": "Authorization"}
+    if known & {tag, "*"}:
+        return Response(status_code=304, headers=about)
+    return Response(body, headers=about, media_type="application/json")
+
+
+def _openapi_endpoint(door: ForgeDoor) -> Callable[[Request], object]:
+    async def endpoint(request: Request) -> Response:
+        try:
+            door.check_address(request.headers)
+        except Refusal as refusal:
+            return refused(refusal)
+        return _tagged(openapi_bytes(), request.headers, REVALIDATED)
+
+    return endpoint
+
+
+def openapi_bytes() -> bytes:
+    """Return the description of all routes."""
+    operations = [
+        Operation(method="get", path=each.path, summary=each.summary, answer=each.answer, scope=each.scope)
+        for each in READ_ROUTES
+    ]
+    return msgspec.json.encode(openapi_document(operations))
