@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 from aop.core.roles import Role
 from bench.effort import Effort
@@ -97,8 +98,7 @@ class _Rebase:
         scene.call("feature.init", feature_id="moved")
         diff = patch_of(source_file(0), old=0)
         scene.call("repo.apply_patch", role=Role.BUILDER, feature_id="moved", unified_diff=diff)
-        words = ("commit-tree", "-p", "main", "-m", "Raw", "refs/aop/features/moved^{tree}")
-        self._raw = git(scene.root, *words).decode().strip()
+        self._raw = _raw_commit(scene.root)
 
     def measured(self, where: str, effort: Effort) -> Measurement:
         took, floor = in_turns(self._ours, self._merge_tree, turns=effort.turns, before=self._move_base)
@@ -114,6 +114,7 @@ class _Rebase:
         return self._scene.call("repo.rebase_onto_main", role=Role.SYSTEM, feature_id="moved")
 
     def _merge_tree(self, _turn: int) -> object:
+        # Its feature says something else: git would write nothing if the merged tree existed already.
         return git(self._scene.root, "merge-tree", "--write-tree", "main", self._raw)
 
     def _move_base(self, turn: int) -> object:
@@ -122,3 +123,13 @@ class _Rebase:
         git(self._scene.root, "commit", "-q", "-m", "Meanwhile", "--", self._moving)
         # The configuration lies on the base branch: the first call of any kind after a move reads it.
         return self._scene.call("report.dashboard")
+
+
+def _raw_commit(root: Path) -> str:
+    """Commit another change of the file that the feature changes; return the commit."""
+    asked = (
+        "commit refs/heads/raw\ncommitter Ada <ada@example.org> 1900000000 +0000\ndata 3\nRaw\n"
+        f"from refs/heads/main\nM 100644 inline {source_file(0)}\ndata <<END\nfirst\nversion raw\nlast\nEND\n"
+    )
+    git(root, "fast-import", "--quiet", stdin=asked.encode())
+    return git(root, "rev-parse", "raw").decode().strip()
