@@ -23,6 +23,7 @@ from tests.soak.faults import (
     MERGE,
     PATCHED,
     PATCHED_BY_GIT,
+    REBASED_BY_GIT,
     How,
     Operation,
     Point,
@@ -240,7 +241,9 @@ def test_a_step_has_no_lock_of_aop_open(tmp_path: Path) -> None:
 @needs_strace
 @pytest.mark.slow
 @pytest.mark.hostile("S05")
-@pytest.mark.parametrize("operation", [PATCHED, PATCHED_BY_GIT, MERGE], ids=lambda operation: operation.name)
+@pytest.mark.parametrize(
+    "operation", [PATCHED, PATCHED_BY_GIT, MERGE, REBASED_BY_GIT], ids=lambda operation: operation.name
+)
 def test_a_power_cut_that_takes_any_names_back_that_were_not_flushed_leaves_all_whole(
     operation: Operation, tmp_path: Path
 ) -> None:

@@ -84,9 +84,10 @@ PATCHED_BY_GIT = Operation(
 )
 MERGE = Operation(name="aop merge", stage="ready", event="feature_merged")
 REBASE = Operation(name="aop rebase", stage="building", event="feature_rebased")
+REBASED_BY_GIT = Operation(name="aop rebase by git", stage="building", event="feature_rebased")
 LOCK = Operation(name="locks.acquire", tool="locks.acquire", stage="planning", event="lock_acquired")
 BLOCKED = Operation(name="feature.state_patch", tool="feature.state_patch", stage="planning", event="state_patched")
-WITH_GIT = (PLAN, PATCHED, PATCHED_BY_GIT, MERGE, REBASE)
+WITH_GIT = (PLAN, PATCHED, PATCHED_BY_GIT, MERGE, REBASE, REBASED_BY_GIT)
 OPERATIONS = (*WITH_GIT, LOCK, BLOCKED)
 
 
@@ -122,10 +123,12 @@ def _prepared(world: World, operation: Operation) -> tuple[str, ...]:
     if operation is MERGE:
         world.ready()
         return ("merge", "one", "--leave-checkout", "--token", world.approval())
-    if operation is REBASE:
+    if operation in (REBASE, REBASED_BY_GIT):
         world.plan()
         world.patch()
-        (world.root / "README.md").write_text("Meanwhile.\n")
+        # Git merges only where both changed the same file.
+        path, text = ("README.md", "Meanwhile.\n") if operation is REBASE else ("src/a.txt", "one\ntwo\nthree\nfour\n")
+        (world.root / path).write_text(text)
         git(world.root, "commit", "-qam", "Meanwhile")
         return ("rebase", "one")
     given: tuple[str, dict[str, object]]

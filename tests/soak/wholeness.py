@@ -22,7 +22,20 @@ from aop.kernel.record.documents.features import FeatureState, Index
 from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.kernel.record.port import Snapshot
 from aop.kernel.record.projections import front_matter
-from tests.soak.faults import AOP, BLOCKED, LOCK, MERGE, PLAN, Ended, How, Point, Stage, broken_at, quiet_environment
+from tests.soak.faults import (
+    AOP,
+    BLOCKED,
+    LOCK,
+    MERGE,
+    PLAN,
+    REBASED_BY_GIT,
+    Ended,
+    How,
+    Point,
+    Stage,
+    broken_at,
+    quiet_environment,
+)
 from tests.world import World, git
 
 FEATURE = "agentic/features/one"
@@ -161,7 +174,8 @@ def _of_repository(stage: Stage, was: Before) -> Iterator[str]:
     if merges != (stage.operation is MERGE):
         yield f"the base branch has {merges} new commits"
     content = (root / ".worktrees/one/src/a.txt").read_text()
-    if content != ("one\ntwo\nthree\n" if stage.operation in (PLAN, LOCK, BLOCKED) else "one\nTWO\nthree\n"):
+    changed_line = "two" if stage.operation in (PLAN, LOCK, BLOCKED) else "TWO"
+    if content != f"one\n{changed_line}\nthree\n" + ("four\n" if stage.operation is REBASED_BY_GIT else ""):
         yield f"the worktree holds {content!r}"
     checked = subprocess.run(
         ["git", "fsck", "--no-progress", "--no-dangling"], cwd=root, capture_output=True, text=True, check=False

@@ -130,7 +130,7 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False) -> App:
         redact=redact,
         new_id=new_id,
         config=CachedConfig(repository.branches.head, repository.objects, repository.root),
-        remotes=late_remotes(repository.git, settings.environ),
+        remotes=late_remotes(repository, settings.environ),
         tokenizer=late_tokenizer(),
         show_workflow=show_workflow,
         reviewer=late_reviewer(lambda model: build_brain(settings, chosen=model, product="code-review"), new_id),

@@ -76,11 +76,11 @@ def late_worktree_extras(git: GitDir, repository: Repository) -> ExtrasSource:
 
 
 @_late
-def late_remotes(git: GitDir, environ: Mapping[str, str]) -> Remotes:
+def late_remotes(repository: Repository, environ: Mapping[str, str]) -> Remotes:
     """Return the remotes of the repository."""
     from aop.adapters.git.refs.remotes import GitRemotes
 
-    return GitRemotes(git, environ)
+    return GitRemotes(repository.git, environ, flush_objects=repository.objects.flush_names)
 
 
 @_late

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -127,3 +128,12 @@ def files_in(folder: Path) -> dict[str, str]:
                 shown = f"-> {os.readlink(path)}" if path.is_symlink() else path.read_text()
                 found[path.relative_to(folder).as_posix()] = shown
     return found
+
+
+def with_noted_git(starts: Path) -> dict[str, str]:
+    """Return an environment whose git writes its arguments to a file, a line for each start."""
+    program = starts.parent / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$@" >> {starts}\nexec {shutil.which("git")} "$@"\n')
+    program.chmod(0o755)
+    return {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}

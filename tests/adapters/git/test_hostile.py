@@ -15,7 +15,7 @@ import pytest
 from aop.adapters.git.repository import Repository, open_repository
 from aop.core.errors import Fault, PatchDoesNotApply
 from aop.core.ids import ObjectId, TreeId
-from aop.kernel.ports.git import MergedTree
+from aop.kernel.ports.git import MergedTree, Proposal
 from tests.adapters.git.repositories import (
     ALICE,
     BASE,
@@ -205,7 +205,7 @@ def everything(repository: Repository) -> None:
     repository.objects.diff_stat(base, tree)
     theirs = repository.objects.commit(tree, [base_commit], "theirs", when=NOON)
     ours = repository.objects.commit(patched(repository, base, DELETE_B), [base_commit], "ours", when=NOON)
-    assert isinstance(repository.merges.merge(ours, theirs), MergedTree)
+    assert isinstance(repository.merges.merge(ours, Proposal(commit=theirs)), MergedTree)
     with repository.worktrees.scratch(theirs):
         pass
     assert repository.branches.move("main", to=theirs, old=base_commit)

@@ -17,7 +17,7 @@ from aop.adapters.git.process.long_lived import Answers, LongLivedGit
 from aop.adapters.git.repository import Repository, open_repository
 from aop.core.errors import Fault
 from aop.core.ids import ObjectId
-from tests.adapters.git.repositories import ALICE, git, head, make_repository, tree_with
+from tests.adapters.git.repositories import ALICE, git, head, make_repository, tree_with, with_noted_git
 from tests.racing import running, until
 
 
@@ -245,12 +245,8 @@ def test_one_that_is_about_to_write_a_ref_for_a_dead_aop_keeps_the_lock_for_as_l
 
 
 def test_branches_move_without_a_new_process_once_one_has_moved(repository: Repository, tmp_path: Path) -> None:
-    starts, program = tmp_path / "starts", tmp_path / "bin" / "git"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\necho start >> {starts}\nexec {shutil.which("git")} "$@"\n')
-    program.chmod(0o755)
-    path = f"{program.parent}:{os.environ['PATH']}"
-    counted, first = open_repository(repository.root, {**os.environ, "PATH": path}), head(repository)
+    starts = tmp_path / "starts"
+    counted, first = open_repository(repository.root, with_noted_git(starts)), head(repository)
     git(repository.root, "commit", "--quiet", "--allow-empty", "-m", "second")
     second = head(repository)
     for name in ("one", "two"):

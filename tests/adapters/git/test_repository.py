@@ -23,7 +23,16 @@ from aop.core.errors import (
     PatchDoesNotApply,
 )
 from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
-from aop.kernel.ports.git import CheckoutStep, ConflictedPaths, FileMode, Git, MergedTree, TreeChange, TreeEntry
+from aop.kernel.ports.git import (
+    CheckoutStep,
+    ConflictedPaths,
+    FileMode,
+    Git,
+    MergedTree,
+    Proposal,
+    TreeChange,
+    TreeEntry,
+)
 from tests.adapters.git.repositories import (
     ALICE,
     BASE,
@@ -349,10 +358,10 @@ def test_a_merge_gives_a_tree_or_the_paths_that_conflict(repository: Repository)
     rival = commit_on_top(repository, {"README.md": "rival\n", "src/a.txt": "rival\n"})
     before = user_state(repository)
     both = tree_with(repository, {"README.md": "ours\n", "src/a.txt": "theirs\n"})
-    assert repository.merges.merge(ours, theirs) == MergedTree(tree=both)
-    conflicted = repository.merges.merge(ours, rival)
+    assert repository.merges.merge(ours, Proposal(commit=theirs)) == MergedTree(tree=both)
+    conflicted = repository.merges.merge(ours, Proposal(commit=rival))
     assert isinstance(conflicted, ConflictedPaths)
-    assert (conflicted.paths, conflicted.stages) == (("README.md",), {"README.md": (1, 2, 3)})
+    assert (conflicted.stages, conflicted.between) == ({"README.md": (1, 2, 3)}, (ours, rival))
     entry = repository.objects.entry(conflicted.tree, "README.md")
     assert entry is not None
     assert b"ours\n|||||||" in repository.objects.blob(entry.oid)
@@ -362,7 +371,7 @@ def test_a_merge_gives_a_tree_or_the_paths_that_conflict(repository: Repository)
 def test_commits_without_a_common_past_do_not_merge(repository: Repository) -> None:
     orphan = repository.objects.commit(base_tree(repository), [], "x", when=NOON)
     with pytest.raises(MergeConflict):
-        repository.merges.merge(head(repository), orphan)
+        repository.merges.merge(head(repository), Proposal(commit=orphan))
 
 
 def test_a_merge_works_in_a_shallow_clone(repository: Repository, tmp_path: Path) -> None:
@@ -370,7 +379,8 @@ def test_a_merge_works_in_a_shallow_clone(repository: Repository, tmp_path: Path
     git(tmp_path, "clone", "--quiet", "--depth=1", f"file://{repository.root}", "shallow")
     shallow = open_repository(tmp_path / "shallow", os.environ)
     ours, theirs = commit_on_top(shallow, {"README.md": "x\n"}), commit_on_top(shallow, {"z": "z\n"})
-    assert shallow.merges.merge(ours, theirs) == MergedTree(tree=tree_with(shallow, {"README.md": "x\n", "z": "z\n"}))
+    both = tree_with(shallow, {"README.md": "x\n", "z": "z\n"})
+    assert shallow.merges.merge(ours, Proposal(commit=theirs)) == MergedTree(tree=both)
 
 
 def test_a_repository_with_sha256_works_alike(tmp_path: Path) -> None:

@@ -56,7 +56,6 @@ class Repository:
             git,
             root=root,
             common=git_dir,
-            flush_objects=self._loose.flush_names,
             before_move=self._note_checkout,
         )
         self.worktrees = FeatureWorktrees(
@@ -74,8 +73,14 @@ class Repository:
         """Return what merges commits."""
         from aop.adapters.git.objects.merges import Merges
 
-        objects = self.git_dir / "objects"
-        return Merges(self._neutral(), root=self.root, objects=objects, digest_size=self._digest_size)
+        return Merges(
+            self._neutral(),
+            self.objects,
+            self._loose,
+            root=self.root,
+            folder=self.git_dir / "objects",
+            digest_size=self._digest_size,
+        )
 
     @cached_property
     def checkout(self) -> UserCheckout:

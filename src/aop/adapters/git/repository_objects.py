@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from aop.adapters.files.own_folders import own_folder
-from aop.adapters.git.objects.loose import LooseObjects, id_of
+from aop.adapters.git.objects.loose import LooseObjects
 from aop.adapters.git.objects.store import PLAIN_DIFF, Objects
 from aop.adapters.git.objects.trees import differences, side_at, tree_change, tree_entry
 from aop.adapters.git.process.authors import Author, configured_author, git_date
@@ -75,15 +75,8 @@ class RepositoryObjects(Objects):
         ran = self._neutral().run(
             "commit-tree", *arguments, "-F", "-", object_id(tree), stdin=message.encode(), environment=environment
         )
+        self._loose.flush_names()
         return CommitId(ObjectId(ran.out.decode("ascii").strip()))
-
-    def trial_commit(self, tree: TreeId, parent: CommitId) -> CommitId:
-        from aop.adapters.git.objects.trial_merges import trial_commit
-
-        whole = trial_commit(tree, parent)
-        made = CommitId(id_of(whole, digest_size=len(tree) // 2))
-        self._loose.write({made: whole})
-        return made
 
     @cached_property
     def _author(self) -> Author | None:

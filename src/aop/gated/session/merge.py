@@ -11,7 +11,7 @@ from aop.gated.session.session import Session
 from aop.gated.session.verification import run_mode
 from aop.kernel.features.lifecycle import with_status
 from aop.kernel.merges.merge import base_head
-from aop.kernel.ports.git import ConflictedPaths
+from aop.kernel.ports.git import ConflictedPaths, Proposal
 from aop.kernel.record.documents.features import Status
 from aop.kernel.record.documents.gate_runs import Verdict
 
@@ -57,7 +57,7 @@ def check_merge(session: Session, action: Merge) -> Merged | ApprovalAwaited | M
         session.learn(base_commit=base, head=base, tree=git.objects.tree_of(base), red_tree=None, draft=None)
         return Merged()
     try:
-        merged = git.merges.merge(base, known.head)
+        merged = git.merges.merge(base, Proposal(commit=known.head))
     except MergeConflict:
         return MergeConflicted(paths=())
     if isinstance(merged, ConflictedPaths):

@@ -103,15 +103,14 @@ def _with_changes(objects: GitObjects, state: FeatureState, base: TreeId) -> Tre
 
 def _merged_tree(kernel: Kernel, state: FeatureState, base: CommitId) -> tuple[TreeId, MergeConflict | None]:
     git = kernel.git
-    ours = git.objects.trial_commit(state.tree, state.base_commit)
     try:
-        merged = git.merges.merge(base, ours)
+        merged = git.merges.merge(base, merge.work_of(state))
     except MergeConflict as unrelated:
         unrelated.facts["feature_id"] = state.feature_id
         return git.objects.tree_of(base), unrelated
     if not isinstance(merged, ConflictedPaths):
         return _unless_misled(kernel, state, base, merged.tree, None)
-    conflict = merge.merge_conflict(git.objects, merged, state, base=base, feature_commit=ours)
+    conflict = merge.merge_conflict(git.objects, merged, state)
     tree = _without_conflicts(git.objects, merged, git.objects.tree_of(base))
     return _unless_misled(kernel, state, base, tree, conflict)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aop.kernel.gateway.calls import Kernel
-from aop.kernel.merges.merge import base_head, commit_on_branch, merge_conflict
+from aop.kernel.merges.merge import base_head, merge_conflict, work_of
 from aop.kernel.ports.git import ConflictedPaths
 from aop.kernel.record.documents.features import FeatureState
 
@@ -14,10 +14,7 @@ def check_checkout_follows(kernel: Kernel, state: FeatureState) -> None:
     Raises: MergeConflict, CheckoutChanged, CheckoutBusy, CheckoutNeedsFilter.
     """
     git, config = kernel.git, kernel.config()
-    base = base_head(kernel, config)
-    commit = commit_on_branch(git.objects, state)
-    commit = commit or git.objects.trial_commit(state.tree, state.base_commit)
-    merged = git.merges.merge(base, commit)
+    merged = git.merges.merge(base_head(kernel, config), work_of(state))
     if isinstance(merged, ConflictedPaths):
-        raise merge_conflict(git.objects, merged, state, base=base, feature_commit=commit)
+        raise merge_conflict(git.objects, merged, state)
     git.checkout.check(config.policy.worktree.base_branch, merged.tree)

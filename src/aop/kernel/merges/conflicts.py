@@ -38,9 +38,10 @@ class ConflictHunk(Struct, frozen=True, kw_only=True):
     """The text in the feature."""
 
 
-def conflict_facts(objects: GitObjects, merged: ConflictedPaths, *, ours: CommitId, theirs: CommitId) -> list[Json]:
+def conflict_facts(objects: GitObjects, merged: ConflictedPaths) -> list[Json]:
     """Return the conflicts of each file, within the limits for files and places."""
     facts: list[Json] = []
+    ours, theirs = merged.between
     for path, stages in list(merged.stages.items())[:MOST_FILES]:
         text = _text_of(objects, objects.entry(merged.tree, path)) if len(stages) > 1 else ""
         hunks = list(hunks_in(text, ours=ours, theirs=theirs))

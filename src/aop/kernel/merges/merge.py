@@ -40,7 +40,7 @@ from aop.kernel.merges.branch_moves import BranchMove, move_branch, own_head
 from aop.kernel.merges.conflicts import conflict_facts
 from aop.kernel.plans.checks import bounds_of
 from aop.kernel.plans.needed_locks import check_unbroken, locks_for_paths, locks_for_plan
-from aop.kernel.ports.git import ConflictedPaths, FileMode, GitObjects
+from aop.kernel.ports.git import ConflictedPaths, FileMode, GitObjects, Proposal
 from aop.kernel.record.documents.approvals import Approval
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.gate_runs import GateRun, Subject
@@ -210,9 +210,9 @@ def prepare_merge(call: Call, ready: MergeReadiness, strategy: MergeStrategy, me
     text = commit_message(message, state, ready.approval)
     feature_commit = commit_on_branch(git.objects, state)
     feature_commit = feature_commit or git.objects.commit(state.tree, [state.base_commit], text, when=when)
-    merged = git.merges.merge(ready.base, feature_commit)
+    merged = git.merges.merge(ready.base, Proposal(commit=feature_commit))
     if isinstance(merged, ConflictedPaths):
-        raise merge_conflict(git.objects, merged, state, base=ready.base, feature_commit=feature_commit)
+        raise merge_conflict(git.objects, merged, state)
     refuse_submodules(git.objects, ready.base, merged.tree)
     # A feature is one tree and so one commit: squash and rebase are the same.
     parents, merge_text = [ready.base], text
@@ -234,15 +234,18 @@ def commit_on_branch(objects: GitObjects, state: FeatureState) -> CommitId | Non
     return made if made is not None and objects.tree_of(made) == state.tree else None
 
 
-def merge_conflict(
-    objects: GitObjects, merged: ConflictedPaths, state: FeatureState, *, base: CommitId, feature_commit: CommitId
-) -> MergeConflict:
+def work_of(state: FeatureState) -> Proposal:
+    """Return a feature's work as it is merged."""
+    return Proposal(commit=state.base_commit, tree=state.tree)
+
+
+def merge_conflict(objects: GitObjects, merged: ConflictedPaths, state: FeatureState) -> MergeConflict:
     """Return the refusal of a merge with conflicts, with the conflicts as data."""
     return MergeConflict(
         f"`{state.feature_id}` conflicts with the base branch in {count(len(merged.paths), 'file')}.",
         feature_id=state.feature_id,
         paths=list(merged.paths),
-        conflicts=conflict_facts(objects, merged, ours=base, theirs=feature_commit),
+        conflicts=conflict_facts(objects, merged),
     )
 
 

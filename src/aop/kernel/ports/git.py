@@ -65,6 +65,8 @@ class ConflictedPaths(Struct, frozen=True, kw_only=True):
     """The merged tree: files that conflict hold the lines of both sides, between conflict markers."""
     stages: Mapping[str, tuple[int, ...]]
     """For each path who has it: 1 the commit that both come from, 2 ours, 3 theirs."""
+    between: tuple[CommitId, CommitId]
+    """The commits that the conflict markers name: ours, theirs."""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -149,9 +151,6 @@ class GitObjects(Protocol):
 
     def commit(self, tree: TreeId, parents: Sequence[CommitId], message: str, *, when: datetime) -> CommitId:
         """Write a commit object; the same arguments give the same id."""
-
-    def trial_commit(self, tree: TreeId, parent: CommitId) -> CommitId:
-        """Write a commit to merge for trial, which no branch shall name; the same arguments give the same id."""
 
 
 class GitBranches(Protocol):
@@ -256,8 +255,8 @@ class GitCheckout(Protocol):
 class GitMerges(Protocol):
     """Merges of commits, without a worktree."""
 
-    def merge(self, ours: CommitId, theirs: CommitId) -> MergedTree | ConflictedPaths:
-        """Merge two commits without a worktree (`git merge-tree --write-tree`)."""
+    def merge(self, ours: CommitId, theirs: Proposal) -> MergedTree | ConflictedPaths:
+        """Merge without a worktree (`git merge-tree --write-tree`). Raises: MergeConflict for unrelated commits."""
 
     def trials(self) -> AbstractContextManager[Trials]:
         """Merge for trial; nothing of it stays in the repository."""

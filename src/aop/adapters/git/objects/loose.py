@@ -67,6 +67,38 @@ class LooseObjects:
                 self._place(files, flushed=not is_logged)
         return new.keys()
 
+    def write_for_now(self, objects: Mapping[ObjectId, bytes]) -> None:
+        """Write objects that nothing refers to, without a flush; one that a power cut damaged is written again."""
+        new = {oid: whole for oid, whole in objects.items() if not self._is_whole(oid)}
+        self._place({oid: zlib.compress(whole, _COMPRESSION) for oid, whole in new.items()}, flushed=False)
+
+    def keep(self, oids: Iterable[str]) -> bool:
+        """Make objects durable that git wrote without a flush; False: one was empty, and git must write it again."""
+        files: dict[str, bytes] = {}
+        for oid in oids:
+            content = self._content(oid)
+            if content is not None and _is_empty(content):
+                return not self.remove_empty((oid,))
+            if content is not None:
+                files[oid] = content
+        if files and self._log is not None:
+            with self._log.hold(files, self._flush) as is_logged:
+                if not is_logged:
+                    self._flush(files)
+        return True
+
+    def remove_empty(self, oids: Iterable[str]) -> bool:
+        """Remove files that a power cut emptied, and that git takes for objects; tell whether there were any."""
+        empty = [oid for oid in oids if (content := self._content(oid)) is not None and _is_empty(content)]
+        for oid in empty:
+            with suppress(FileNotFoundError):
+                os.unlink(self._path(oid))
+        return bool(empty)
+
+    def has(self, oid: str) -> bool:
+        """Tell whether an object has a file."""
+        return os.path.exists(self._path(oid))
+
     def restore(self) -> None:
         """Write again the objects whose files a power cut destroyed."""
         lost = self._log.lost() if self._log else {}
@@ -99,10 +131,22 @@ class LooseObjects:
             _flush([beside for beside, _ in made])
         for beside, path in made:
             os.rename(beside, path)
+        if flushed:
+            _flush(self._folders(files))
 
     def _flush(self, oids: Iterable[str]) -> None:
-        paths = [self._path(oid) for oid in oids]
-        _flush([*paths, *sorted({os.path.dirname(path) for path in paths})])
+        named = list(oids)
+        _flush([*map(self._path, named), *self._folders(named)])
+
+    def _folders(self, oids: Iterable[str]) -> list[str]:
+        """Return the folders that must be flushed for the names of new objects."""
+        return [*sorted({os.path.dirname(self._path(oid)) for oid in oids}), self._folder]
+
+    def _content(self, oid: str) -> bytes | None:
+        try:
+            return Path(self._path(oid)).read_bytes()
+        except FileNotFoundError:
+            return None
 
     def _path(self, oid: str) -> str:
         return f"{self._folder}/{oid[:2]}/{oid[2:]}"
@@ -131,6 +175,11 @@ class LooseObjects:
         with open(descriptor, "wb") as file:
             file.write(content)
         return beside
+
+
+def _is_empty(content: bytes) -> bool:
+    """Tell whether a file has no content, or only the zeros that some file systems leave."""
+    return not content.strip(b"\0")
 
 
 def _is_settled(at: int, now: int) -> bool:

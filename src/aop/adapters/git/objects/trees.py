@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from aop.adapters.git.objects.loose import id_of, object_bytes
@@ -85,6 +85,23 @@ def differences(read: ReadTree, old: str, new: str) -> Iterator[Difference]:
                 folders.append((above + name + b"/", old_below, new_below))
             if old_leaf or new_leaf:
                 yield above + name, old_leaf, new_leaf
+
+
+def new_objects(read: ReadTree, root: str, others: Sequence[str]) -> Iterator[ObjectId]:
+    """Yield the trees and files that none of the other trees has in the same place; a tree before it is read."""
+    folders: list[tuple[str, Sequence[str]]] = [(root, others)]
+    while folders:
+        folder, known = folders.pop()
+        if folder in known:
+            continue
+        yield ObjectId(folder)
+        before = [read(each) for each in known]
+        for name, (mode, oid) in read(folder).items():
+            there = [side[1] for side in (each.get(name) for each in before) if side is not None and side[0] is mode]
+            if mode is FileMode.TREE:
+                folders.append((oid, there))
+            elif mode is not FileMode.GITLINK and oid not in there:
+                yield oid
 
 
 def _folder_or_leaf(side: Side | None) -> tuple[str | None, Side | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from aop.adapters.git.objects.loose import LooseObjects, id_of, object_bytes
@@ -14,9 +14,9 @@ from aop.kernel.ports.git import Proposal, TrialMerge
 
 _WHO = "AOP <aop@localhost> 0 +0000"
 _CLEAN, _CONFLICTED = "1", "0"
-NOT_READ = "error: "
-"""The message of `git merge-tree` about a damaged or missing tree, which it then takes for an empty one."""
-# The objects are removed soon and need not survive a power cut.
+# The message of `git merge-tree` about a damaged or missing tree, which it then takes for an empty one.
+_NOT_READ = "error: "
+# The objects are removed soon and need not survive a power cut, or are made durable together.
 _UNSAFE = ("-c", "core.fsync=none")
 
 
@@ -44,24 +44,14 @@ class GitTrials:
             fine=ANY_CODE,
         )
         # Unrelated commits end the whole batch, and an old git does not know `--stdin`.
-        is_whole = ran.code == 0 and NOT_READ not in ran.err
+        is_whole = ran.code == 0 and _NOT_READ not in ran.err
         found = tuple(_results(ran.out)) if is_whole else tuple(self._merge_pair(*pair) for pair in named)
         if len(found) != len(pairs):
             raise Fault(f"`git merge-tree` answered {len(found)} of {len(pairs)} questions.")
         return found
 
     def _merge_pair(self, ours: CommitId, theirs: CommitId) -> TrialMerge:
-        ran = self._git.run(
-            *(*_UNSAFE, "merge-tree", "--write-tree", "-z", "--no-messages", ours, theirs),
-            environment=self._environment,
-            fine=ANY_CODE,
-        )
-        if ran.code in (0, 1) and NOT_READ not in ran.err:
-            tree, *conflicts = split_names(ran.out)
-            return _trial(tree, conflicts, is_clean=ran.code == 0)
-        if "unrelated histories" in ran.err:
-            return TrialMerge(tree=None, is_clean=False, stages={})
-        raise Fault(f"`git merge-tree` ended with {ran.code}: {self._git.clean_message(ran.err)}")
+        return merge_pair(self._git, ours, theirs, environment=self._environment)
 
     def _commit_proposals(self, proposals: Iterable[Proposal]) -> dict[Proposal, CommitId]:
         commits, made = dict[Proposal, CommitId](), dict[ObjectId, bytes]()
@@ -74,6 +64,20 @@ class GitTrials:
             commits[each] = CommitId(ObjectId(object_id(commit)))
         self._made.write(made)
         return commits
+
+
+def merge_pair(
+    git: GitDir, ours: CommitId, theirs: CommitId, *, environment: Mapping[str, str] | None = None
+) -> TrialMerge:
+    """Merge two commits by a git of their own; nothing that it writes is flushed."""
+    words = (*_UNSAFE, "merge-tree", "--write-tree", "-z", "--no-messages", object_id(ours), object_id(theirs))
+    ran = git.run(*words, environment=environment, fine=ANY_CODE)
+    if ran.code in (0, 1) and _NOT_READ not in ran.err:
+        tree, *conflicts = split_names(ran.out)
+        return _trial(tree, conflicts, is_clean=ran.code == 0)
+    if "unrelated histories" in ran.err:
+        return TrialMerge(tree=None, is_clean=False, stages={})
+    raise Fault(f"`git merge-tree` ended with {ran.code}: {git.clean_message(ran.err)}")
 
 
 def trial_commit(tree: TreeId, parent: CommitId) -> bytes:

@@ -35,14 +35,12 @@ class Branches:
         *,
         root: Path,
         common: Path,
-        flush_objects: Callable[[], None],
         before_move: Callable[[str, CommitId], None] = lambda _branch, _old: None,
     ) -> None:
         self._git = git
         self._notes = notes = RefNotes(root=root, common=common)
         self._writer = LongLivedGit(lambda: git.start(*_UPDATE, "--stdin", holding=(notes.descriptor(),)))
         self._common = common
-        self._flush_objects = flush_objects
         self._before_move = before_move
 
     def head(self, branch: str) -> CommitId | None:
@@ -70,7 +68,6 @@ class Branches:
 
     def move(self, branch: str, *, to: CommitId, old: CommitId) -> bool:
         """Move a branch if it still is at `old`."""
-        self._flush_objects()
         ref = branch_ref(branch)
         self._before_move(branch, old)
         failed = self._set(ref, object_id(to), object_id(old))

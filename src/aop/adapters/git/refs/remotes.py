@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from aop.adapters.git.process.program import ANY_CODE, GitDir
 from aop.core.errors import Fault
@@ -21,9 +21,10 @@ _ALLOWED = (
 class GitRemotes:
     """Implements `aop.kernel.ports.remotes.Remotes`, with the credentials of the user's git."""
 
-    def __init__(self, git: GitDir, environ: Mapping[str, str]) -> None:
+    def __init__(self, git: GitDir, environ: Mapping[str, str], *, flush_objects: Callable[[], None]) -> None:
         self._git = git
         self._environ = environ
+        self._flush_objects = flush_objects
 
     def latest(self, branch: str, head: CommitId) -> RemoteBranch:
         remote = self._output_of("config", "--get", f"branch.{branch}.remote") or self._origin()
@@ -59,6 +60,7 @@ class GitRemotes:
         except Fault as fault:
             return str(fault)
         if ran.code == 0:
+            self._flush_objects()
             return ""
         # The URL may be a path of this machine, or hold a password.
         url = self._output_of("config", "--get", f"remote.{remote}.url") or remote
