@@ -52,6 +52,7 @@ def test_a_project_begins_as_a_draft_of_the_local_user(world: World) -> None:
         "sha256": "",
         "contracts": [],
         "builds": [],
+        "contradictions": [],
     }
     assert {name: value for name, value in made.items() if not name.endswith("_at")} == expected
     assert made["created_at"] == made["updated_at"]

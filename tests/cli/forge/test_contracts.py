@@ -264,6 +264,11 @@ def test_a_pinned_build_keeps_its_batch_whatever_is_edited(repository: Path) -> 
         {name: value for name, value in pinned.items() if name != "project_id"},
         2,
     )
-    assert events(repository)[-3:] == ["contracts_pinned", "contracts_stored", "contracts_pinned"]
+    assert events(repository)[-4:] == [
+        "contracts_pinned",
+        "contracts_stored",
+        "contract_consistency",
+        "contracts_pinned",
+    ]
     lines = forge(repository, "show", "shop").out.splitlines()
     assert [line.split()[:2] for line in lines[-2:]] == [["shop-b1", "1"], ["shop-b2", "2"]]

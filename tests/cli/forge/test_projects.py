@@ -45,7 +45,8 @@ def test_the_contracts_of_a_project_are_shown_with_version_and_digest(repository
     lines = forge(repository, "show", "shop").out.splitlines()
     assert lines[1] == "Status: contracts_generated (full, greenfield)"
     assert lines[3] == f"Contracts: batch 1, {batch.sha256}"
-    assert [line.split()[:2] for line in lines[5:]] == [[each, "1"] for each in batch.contracts]
+    assert [line.split()[:2] for line in lines[5:14]] == [[each, "1"] for each in batch.contracts]
+    assert lines[14] == "Contradictions: 1"
 
 
 def test_json_has_the_one_shape_of_all_commands(repository: Path) -> None:

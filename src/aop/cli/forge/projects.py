@@ -92,6 +92,8 @@ def _project_lines(data: Mapping[str, Any], terminal: Terminal) -> Iterator[str]
     names = ("contract_type", "version", "size_chars", "sha256", "author", "updated_at")
     rows = [[str(each[name]) for name in names] for each in data["contracts"]]
     yield from lines_of(("Contract", "Version", "Characters", "SHA-256", "Author", "Stored"), rows, terminal)
+    yield f"Contradictions: {len(data['contradictions']) or 'none'}"
+    yield from (f"  {each['severity']}: {visible(each['description'])}" for each in data["contradictions"])
     if data["builds"]:
         builds = [(each["build_id"], str(each["batch"]), each["pinned_at"]) for each in data["builds"]]
         yield from lines_of(("Build", "Batch", "Pinned"), builds, terminal)

@@ -1,7 +1,8 @@
 """Batches: contract versions that belong together, stored once and never changed.
 
 A change of contracts, nine generated ones or one edited one, is one transaction: the new versions, one new batch, the
-project, one event with the digests. So there is no half batch, and the journal proves what a batch holds.
+project, an event with the digests, and one with what is computed about them (`contract_consistency`). So there is no
+half batch, and the journal proves what a batch holds.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from aop.forge.projects.documents import (
     batch_key,
     contract_key,
 )
+from aop.forge.projects.judgement import Judgement, judge
 from aop.kernel.gateway.calls import Call
 from aop.kernel.record.documents.base import digest_of, revise
 from aop.kernel.record.port import Snapshot, Transaction
@@ -76,7 +78,14 @@ def store_contracts(
             documents={**digests, "batch": digest_of(batch)},
         )
     )
+    judgement = judged(tx, project, batch).as_json()
+    tx.append(call.event("contract_consistency", None, project_id=project.project_id, batch=batch.number, **judgement))
     return batch
+
+
+def judged(view: Snapshot, project: ForgeProject, batch: ContractBatch) -> Judgement:
+    """Return the contradictions and the quality of a batch, with the answers as they are now."""
+    return judge(view, project, {each.contract_type: each.content for each in contracts_in(view, batch)})
 
 
 def refuse_secrets(redact: Redactor, contract_type: ContractType, content: str) -> None:

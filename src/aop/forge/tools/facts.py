@@ -7,7 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from aop.forge.projects.batches import contracts_in, newest_batch
+from aop.forge.contracts.consistency import Contradiction
+from aop.forge.projects.batches import contracts_in, judged, newest_batch
 from aop.forge.projects.documents import ContractVersion, ForgeAnswers, ForgeBuild, ForgeProject
 from aop.forge.projects.questionnaire import complete_sections
 from aop.kernel.record.port import Snapshot
@@ -73,6 +74,8 @@ class ProjectFacts(ProjectRow, frozen=True, kw_only=True):
     """The newest version of each contract; empty before they are generated."""
     builds: tuple[BuildFacts, ...]
     """The builds, by id."""
+    contradictions: tuple[Contradiction, ...]
+    """The contradictions between its contracts, and to its answers; errors first."""
 
 
 def project_row(project: ForgeProject) -> ProjectRow:
@@ -92,6 +95,7 @@ def project_facts(view: Snapshot, project: ForgeProject) -> ProjectFacts:
         sha256="" if batch is None else batch.sha256,
         contracts=() if batch is None else tuple(map(contract_facts, contracts_in(view, batch))),
         builds=tuple(map(build_facts, builds_of(view, project.project_id))),
+        contradictions=() if batch is None else judged(view, project, batch).contradictions,
     )
 
 
