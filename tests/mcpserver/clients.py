@@ -90,21 +90,35 @@ def answer_of(result: CallToolResult) -> Answer:
 
 
 def token_for(
-    world: World, role: Role, feature: str | None = None, *, life: timedelta = timedelta(hours=1), age: int = 0
+    world: World,
+    role: Role,
+    feature: str | None = None,
+    *,
+    life: timedelta = timedelta(hours=1),
+    age: int = 0,
+    project: str | None = None,
+    build: str | None = None,
 ) -> str:
     """Return a token that was made so many seconds ago."""
     clock = HandClock("boot-1", 0.0)
     clock.wall = datetime.now(UTC) - timedelta(seconds=age)
     tokens = msgspec.structs.replace(world.app.tokens, clock=clock)
-    order = TokenOrder(role=role, feature_id=None if feature is None else FeatureId(feature), life=life)
+    order = TokenOrder(
+        role=role,
+        feature_id=None if feature is None else FeatureId(feature),
+        project_id=project,
+        build_id=build,
+        life=life,
+    )
     return tokens.issue(order, by="person:ada").text
 
 
 @contextmanager
-def over_stdio(root: Path, token: str, *, mode: str = "auto") -> Iterator[Mcp]:
+def over_stdio(root: Path, token: str, *words: str, mode: str = "auto") -> Iterator[Mcp]:
     """Connect to an `aop mcp` of our own."""
     environment = {**os.environ, "AOP_TOKEN": token}
-    server = StdioServerParameters(command=AOP[0], args=[*AOP[1:], "mcp", "--repo", str(root)], env=environment)
+    arguments = [*AOP[1:], "mcp", "--repo", str(root), *words]
+    server = StdioServerParameters(command=AOP[0], args=arguments, env=environment)
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(Client(server, mode=mode)) as client:
         yield Mcp(portal, client)
 

@@ -16,6 +16,9 @@ import anyio
 from mcp import Client, StdioServerParameters
 from mcp_types import Tool
 
+from aop.kernel.contracts.lean_schemas import lean_input, lean_output
+from aop.wiring.catalogue import CATALOGUE
+
 CONTRACT = Path(__file__).parents[2] / "agentic/orchestrator/tools"
 
 
@@ -44,7 +47,10 @@ def differences(role: str, listed: Sequence[Tool]) -> Iterator[str]:
     for name in sorted(promised & found.keys()):
         served = (found[name].description, found[name].input_schema, found[name].output_schema)
         row = rows[name]
-        if served != (row["summary"], _read(row["input_schema"]), _read(row["output_schema"])):
+        taken, answered = _read(row["input_schema"]), _read(row["output_schema"])
+        if CATALOGUE[name].lean:
+            taken, answered = lean_input(taken), lean_output(answered)
+        if served != (row["summary"], taken, answered):
             yield f"{name}: served otherwise than the contract says"
 
 

@@ -22,12 +22,20 @@ from aop.core.roles import Role
 from aop.kernel.contracts.schemas import error_schema
 from aop.kernel.gateway.calls import FeatureArguments
 from aop.wiring.catalogue import CATALOGUE
+from tests.forge.broker.shelves import keep, pin, shelve
 from tests.kernel.tools.worlds import patch_of
 from tests.mcpserver.clients import Answer, Mcp, over_http, served, token_for
 from tests.world import World, files, make_repository, plan_for
 
 ORCHESTRATOR, PLANNER, BUILDER, QA, SWE = Role.ORCHESTRATOR, Role.PLANNER, Role.BUILDER, Role.QA, Role.SWE
 STAGES = ("absent", "new", "planned", "patched", "ready")
+
+
+FORGE_ROLES = (Role.SCOUT, Role.FIXER)
+
+
+def forge_token(world: World, role: Role) -> str:
+    return token_for(world, role, project="birds", build="birds-b1")
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -69,6 +77,45 @@ ROWS: Mapping[str, Row] = {
         code="version_conflict",
     ),
     "feature.trees": Row(),
+    "forge_get_artifact": Row(
+        role=ORCHESTRATOR,
+        stage="absent",
+        good={"project_id": "birds", "type": "plan", "key": "one"},
+        bad={"key": "two"},
+        code="unknown_artifact",
+    ),
+    "forge_get_build_contracts": Row(
+        role=Role.FIXER, stage="absent", bad={"build_id": "another"}, code="unknown_build"
+    ),
+    "forge_get_contract": Row(
+        role=Role.SCOUT, stage="absent", good={"name": "stack"}, bad={"name": "nothing"}, code="unknown_contract"
+    ),
+    "forge_get_phase_window": Row(
+        role=Role.SCOUT, stage="absent", good={"phase_number": 0}, bad={"phase_number": 99}, code="unknown_phase"
+    ),
+    "forge_get_project_context": Row(
+        role=Role.SCOUT, stage="absent", bad={"project_id": "another"}, code="unknown_project"
+    ),
+    "forge_get_project_contract": Row(
+        role=Role.SCOUT,
+        stage="absent",
+        good={"contract_type": "stack"},
+        bad={"section": "Nothing"},
+        code="unknown_section",
+    ),
+    "forge_get_summary": Row(role=Role.SCOUT, stage="absent"),
+    "forge_list_contracts": Row(role=Role.SCOUT, stage="absent"),
+    "forge_list_project_contracts": Row(
+        role=Role.SCOUT, stage="absent", bad={"project_id": "another"}, code="unknown_project"
+    ),
+    "forge_scratchpad": Row(role=Role.FIXER, stage="absent", good={"operation": "list"}, bad={"operation": "read"}),
+    "forge_set_session": Row(
+        role=ORCHESTRATOR,
+        stage="absent",
+        good={"project_id": "birds"},
+        bad={"project_id": "another"},
+        code="unknown_project",
+    ),
     "gates.list": Row(bad={"profile": "nobody"}, code="unknown_gate_profile_or_mode"),
     "gates.run": Row(role=BUILDER, good={"mode": "fast"}, bad={"mode": "slow"}),
     "gates.status": Row(
@@ -191,6 +238,10 @@ PERSONS = {
 }
 
 
+FORGE_COMMANDS = {name for name in CATALOGUE if name.startswith("forge.")}
+"""What the verbs of `aop forge` call: for a person, all of it."""
+
+
 class Scene:
     """A served repository, and a client of each role."""
 
@@ -220,17 +271,20 @@ class Scene:
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     world = World(make_repository(tmp_path_factory.mktemp("tools") / "repo"))
     world.ok("gated.start", feature_id="gated")
+    pin(world, shelve(world, "birds"))
+    keep(world, "birds", "plan", "one", {"steps": []}, until="2999-01-01T00:00:00Z")
     with ExitStack() as stack:
         stack.callback(world.close)
         server = stack.enter_context(served(world.root))
         roles = {row.role for row in ROWS.values()}
-        yield Scene(world, {role: stack.enter_context(over_http(server.url, token_for(world, role))) for role in roles})
+        tokens = {role: forge_token(world, role) if role in FORGE_ROLES else token_for(world, role) for role in roles}
+        yield Scene(world, {role: stack.enter_context(over_http(server.url, token)) for role, token in tokens.items()})
 
 
 def test_every_tool_has_a_row() -> None:
     tools = {tool.name: tool.person_only for tool in CATALOGUE.values()}
     assert {name for name, person_only in tools.items() if not person_only} - ROWS.keys() == LOCKED
-    assert {name for name, person_only in tools.items() if person_only} - PERSONS == set()
+    assert {name for name, person_only in tools.items() if person_only} - PERSONS - FORGE_COMMANDS == set()
 
 
 @pytest.mark.req("AOP-149", "AOP-328")

@@ -1473,6 +1473,23 @@ class TerminalOnly(Refusal):
     hint = "A person runs the command that the message names."
 
 
+# forge: the broker
+
+
+class NoProjectInSession(Refusal):
+    """The call names no project, and the session of its token has none."""
+
+    code = "no_project_in_session"
+    hint = "Name the project in `project_id`, or use a token made with `aop token ROLE --project P`."
+
+
+class NoBuildInSession(Refusal):
+    """The call names no build, and the session of its token has none."""
+
+    code = "no_build_in_session"
+    hint = "Use a token made with `aop token ROLE --build B`."
+
+
 class UnknownContract(Refusal):
     """There is no contract of this name."""
 
@@ -1485,3 +1502,32 @@ class UnknownBatch(Refusal):
 
     code = "unknown_batch"
     hint = "Batches are numbered from 1 to the newest one."
+
+
+class PhasesByWindow(Refusal):
+    """The phases contract is read one phase at a time."""
+
+    code = "phases_by_window"
+    move = Move.CORRECT_USAGE
+    hint = "Call `forge_get_phase_window` with the number of the phase."
+
+
+class UnknownPhase(Refusal):
+    """The project has no such phase."""
+
+    code = "unknown_phase"
+    hint = "Ask for a phase that exists; the first is 0."
+
+
+class UnknownArtifact(Refusal):
+    """There is no such artifact, or its time is over."""
+
+    code = "unknown_artifact"
+    hint = "Correct the type and the key; an artifact is kept for a day."
+
+
+class UnknownNote(Refusal):
+    """The scratchpad has no such key."""
+
+    code = "unknown_note"
+    hint = "Call `forge_scratchpad` with `list` for the keys that exist."

@@ -9,7 +9,7 @@ from mcp_types import ToolAnnotations
 
 from aop.core.errors import Fault
 from aop.core.roles import Role
-from aop.kernel.contracts.schemas import tool_schemas
+from aop.kernel.contracts.lean_schemas import listed_schemas
 from aop.kernel.gateway.calls import Tool
 
 LONGEST_NAME = 64
@@ -36,7 +36,7 @@ ALWAYS_LOADED = {"anthropic/alwaysLoad": True}
 
 def mcp_tool(tool: Tool) -> McpTool:
     """Return a tool as `tools/list` shows it."""
-    taken, answered = tool_schemas(tool)
+    taken, answered = listed_schemas(tool)
     return McpTool(
         name=tool.name,
         title=tool.name.replace(".", ": ").replace("_", " ").capitalize(),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from aop.core.roles import Role
+from tests.forge.broker.shelves import pin, shelve
 from tests.world import World, make_repository, run_aop
 
 
@@ -16,6 +17,8 @@ from tests.world import World, make_repository, run_aop
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     world = World(make_repository(tmp_path_factory.mktemp("token") / "repo"))
     world.init("one")
+    pin(world, shelve(world, "birds"))
+    shelve(world, "boats")
     world.close()
     return world.root
 
@@ -47,9 +50,31 @@ def test_json_says_what_the_token_is_good_for(root: Path) -> None:
     assert principal(root, told["token"]) == (Role.PLANNER, "planner:one", False)
 
 
+def test_a_token_for_a_build_reads_that_build_and_its_project_alone(root: Path) -> None:
+    told = run_aop(root, "token", "coder", "--build", "birds-b1", "--json").json["data"]
+    assert (told["project_id"], told["build_id"], told["feature_id"], told["actor"]) == (
+        *("birds", "birds-b1", None),
+        "coder:birds-b1",
+    )
+    plain = run_aop(root, "token", "scout", "--project", "birds")
+    assert (plain.code, plain.err, principal(root, plain.out.strip())[1]) == (0, "", "scout:birds")
+
+
+def test_an_agent_of_a_project_without_one_gets_all_of_them_and_a_warning(root: Path) -> None:
+    ran = run_aop(root, "token", "scout")
+    assert (ran.code, ran.err) == (
+        0,
+        "aop: this token lets a scout read every project; `--project P` or `--build B` restricts it to one.\n",
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "code", "exit_code"),
     [
+        (("scout", "--project", "nothing"), "unknown_project", 1),
+        (("scout", "--build", "nothing"), "unknown_build", 1),
+        (("scout", "--project", "boats", "--build", "birds-b1"), "unknown_project", 1),
+        (("qa", "--project", "birds"), "invalid_cli_args", 2),
         (("system",), "invalid_cli_args", 2),
         (("person",), "invalid_cli_args", 2),
         (("Builder",), "invalid_cli_args", 2),

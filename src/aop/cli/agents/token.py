@@ -15,7 +15,7 @@ from aop.core.errors import InvalidCliArgs
 from aop.core.ids import feature_id
 from aop.core.roles import Role
 from aop.core.text.suggestions import did_you_mean
-from aop.kernel.gateway.tokens import TOKEN_ROLES, IssuedToken, TokenOrder
+from aop.kernel.gateway.tokens import PROJECT_ROLES, TOKEN_ROLES, IssuedToken, TokenOrder
 from aop.wiring.build import App
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -29,6 +29,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "which", metavar="TOKEN", nargs="?", help="revoke: an id, or `-` to read the token from standard input"
     )
     parser.add_argument("--feature", metavar="ID", help="restrict the token to this feature")
+    parser.add_argument("--project", metavar="P", help="restrict a forge role's token to this project")
+    parser.add_argument("--build", metavar="B", help="restrict a forge role's token to this build and its contracts")
     parser.add_argument("--ttl", metavar="TIME", default="1h", help="how long it is valid: 30m, 8h, 7d (default: 1h)")
 
 
@@ -43,16 +45,36 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _issue(app: App, terminal: Terminal, arguments: argparse.Namespace) -> int:
+    project_id, build_id = project_scope(app, arguments)
     order = TokenOrder(
         role=_role(arguments.what),
         feature_id=None if arguments.feature is None else feature_id(arguments.feature),
+        project_id=project_id,
+        build_id=build_id,
         life=_lifetime(arguments.ttl),
     )
     issued = app.tokens.issue(order, by=app.person.actor)
-    if order.feature_id is None and order.role is not Role.ORCHESTRATOR:
-        terminal.say(f"aop: this token lets a {order.role} work on every feature; `--feature ID` restricts it to one.")
+    if (order.feature_id, order.project_id) == (None, None) and order.role is not Role.ORCHESTRATOR:
+        terminal.say(_warning(order.role))
     data = {"token": issued.text, **msgspec.to_builtins(issued.token)}
     return terminal.result(data, issued.text)
+
+
+def project_scope(app: App, arguments: argparse.Namespace) -> tuple[str | None, str | None]:
+    """Return the project and build that the options name, looked up. Raises: UnknownForgeProject, UnknownForgeBuild."""
+    if arguments.project is None and arguments.build is None:
+        return None, None
+    from aop.forge.broker.sessions import narrowed
+
+    with app.record.read() as view:
+        reach = narrowed(view, app.person, arguments.project, arguments.build)
+    return reach.project, reach.build
+
+
+def _warning(role: Role) -> str:
+    if role in PROJECT_ROLES:
+        return f"aop: this token lets a {role} read every project; `--project P` or `--build B` restricts it to one."
+    return f"aop: this token lets a {role} work on every feature; `--feature ID` restricts it to one."
 
 
 def _list(app: App, terminal: Terminal) -> int:

@@ -42,7 +42,7 @@ _DETAILS: Mapping[str, tuple[Schema, str]] = {
 
 _TYPE_NAMES: Mapping[type, str] = {str: "string", bool: "boolean", int: "integer"}
 # Docstrings name the requirement that they meet; a reader of the schema does not have that list.
-_REQUIREMENT_IDS = re.compile(r" \((?:AOP|C)-\d[^)]*\)")
+_REQUIREMENT_IDS = re.compile(r" \((?:AOP|C|FORGE)-\d[^)]*\)")
 
 
 @cache

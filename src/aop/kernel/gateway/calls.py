@@ -95,6 +95,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     """Changes nothing but what a coding agent says in its turn; of all that mutates, such an agent gets only these."""
     expandable: bool = False
     """Whether the policy may give it to further roles; every other row it can only narrow (AOP-158)."""
+    lean: bool = False
+    """Whether its schemas have few words, for agents that pay for each of them in every request (FORGE-064)."""
     reveal: Callable[[Kernel, Any], Struct] | None = None
     """Adds what must be in the answer but never in the record, such as a token."""
     resolve: Callable[[Call, Mapping[str, Json]], Outcome | None] | None = None

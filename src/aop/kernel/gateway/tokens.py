@@ -27,6 +27,9 @@ LONGEST_LIFE = timedelta(days=7)
 TOKEN_ROLES = frozenset(Role) - {Role.SYSTEM}
 """The system may do what only a person may do, so no token stands for it (C-53)."""
 
+PROJECT_ROLES = frozenset({Role.ORCHESTRATOR, Role.FORGE_BUILDER, Role.SCOUT, Role.CODER, Role.AUDITOR, Role.FIXER})
+"""The roles whose token can be restricted to a project or a build."""
+
 _HEADER = base64.urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').rstrip(b"=").decode()
 _FORM = SignedForm(head=_HEADER, covered=f"{_HEADER}.")
 _NOT_OURS = "The token was not made by this repository's `aop token`."
@@ -44,6 +47,8 @@ class TokenClaims(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     run: RunId | None
     iat: Annotated[int, Meta(ge=0)]
     exp: Annotated[int, Meta(ge=0)]
+    project: str | None = None
+    build: str | None = None
 
 
 class IssuedToken(Document, frozen=True, kw_only=True):
@@ -56,6 +61,8 @@ class IssuedToken(Document, frozen=True, kw_only=True):
     actor: NonEmpty
     feature_id: FeatureId | None = None
     run_id: RunId | None = None
+    project_id: str | None = None
+    build_id: str | None = None
     issued_by: NonEmpty
     issued_at: NonEmpty
     expires_at: NonEmpty
@@ -84,6 +91,10 @@ class TokenOrder(Struct, frozen=True, kw_only=True):
     feature_id: FeatureId | None = None
     """None means every feature of the repository."""
     run_id: RunId | None = None
+    project_id: str | None = None
+    """A project that the caller has looked up; None means every project."""
+    build_id: str | None = None
+    """A build of that project; None means every build."""
     life: timedelta = DEFAULT_LIFE
 
 
@@ -172,6 +183,12 @@ def check_order(order: TokenOrder) -> None:
             hint=f"Choose one of: {', '.join(sorted(TOKEN_ROLES))}.",
             role=order.role,
         )
+    if order.project_id is not None and order.role not in PROJECT_ROLES:
+        raise InvalidCliArgs(
+            f"A token for the role `{order.role}` cannot be restricted to a project.",
+            hint=f"Projects are for: {', '.join(sorted(PROJECT_ROLES))}.",
+            role=order.role,
+        )
     if not timedelta(seconds=1) <= order.life <= LONGEST_LIFE:
         raise InvalidCliArgs("A token is valid for one second to seven days.", hint="Choose a `--ttl` such as `8h`.")
 
@@ -183,12 +200,14 @@ def claims_for(order: TokenOrder, token_id: TokenId, audience: RepositoryIdentit
         iss=ISSUER,
         aud=audience.audience,
         jti=token_id,
-        sub=f"{order.role}:{order.feature_id or '*'}",
+        sub=f"{order.role}:{order.feature_id or order.build_id or order.project_id or '*'}",
         role=order.role,
         feature=order.feature_id,
         run=order.run_id,
         iat=issued,
         exp=issued + int(order.life.total_seconds()),
+        project=order.project_id,
+        build=order.build_id,
     )
 
 
@@ -212,8 +231,22 @@ def principal_of(claims: TokenClaims, view: Snapshot, *, now: datetime) -> Princ
         raise TokenInvalid(f"The token `{claims.jti}` has expired.", token_id=claims.jti)
     if token.revoked_at:
         raise TokenInvalid(f"The token `{claims.jti}` was revoked.", token_id=claims.jti)
-    features = None if claims.feature is None else frozenset({claims.feature})
-    return Principal(role=claims.role, actor=claims.sub, features=features, token=claims.jti, turn=claims.run or "")
+    return Principal(
+        role=claims.role,
+        actor=claims.sub,
+        features=_features(claims),
+        token=claims.jti,
+        turn=claims.run or "",
+        project=claims.project,
+        build=claims.build,
+    )
+
+
+def _features(claims: TokenClaims) -> frozenset[FeatureId] | None:
+    if claims.feature is not None:
+        return frozenset({claims.feature})
+    # What is restricted to a project has no business with features.
+    return None if claims.project is None else frozenset()
 
 
 def _document(claims: TokenClaims, *, by: str) -> IssuedToken:
@@ -224,6 +257,8 @@ def _document(claims: TokenClaims, *, by: str) -> IssuedToken:
         actor=claims.sub,
         feature_id=claims.feature,
         run_id=claims.run,
+        project_id=claims.project,
+        build_id=claims.build,
         issued_by=by,
         issued_at=_moment(claims.iat),
         expires_at=_moment(claims.exp),

@@ -1,0 +1,69 @@
+"""Fetches: each contract that an agent read is counted, by role (FORGE-069, 112)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from aop.core.ids import FeatureId, OperationId, is_feature_id
+from aop.forge.broker.resolution import FoundContract
+from aop.forge.broker.sessions import Scope
+from aop.kernel.gateway.calls import Call
+from aop.kernel.record.port import Event, JournalEntry, Snapshot
+
+FETCHED = "contract_fetched"
+
+
+def count_fetches(call: Call, scope: Scope | None, found: Iterable[tuple[FoundContract, str | None]]) -> None:
+    """Write down which contracts, and which section of each, this call answers with; a person is not counted.
+
+    Without a wait for the disk: a power cut may take the newest counts along, and nothing depends on them.
+    """
+    if call.principal.person:
+        return
+    with call.kernel.record.write(durable=False) as tx:
+        for each, section in found:
+            tx.append(_event(call, scope, each, section))
+
+
+def _event(call: Call, scope: Scope | None, found: FoundContract, section: str | None) -> Event:
+    build_id = None if scope is None else scope.build_id
+    return Event(
+        kind=FETCHED,
+        at=call.kernel.now(),
+        actor=call.principal.actor,
+        operation_id=call.operation_id or OperationId(call.kernel.new_id("op")),
+        feature_id=None if build_id is None else _as_feature(build_id),
+        payload={
+            "project_id": None if scope is None else scope.project.project_id,
+            "build_id": build_id,
+            "contract_type": found.name,
+            "role": call.principal.role,
+            "number": found.number,
+            "source": found.source,
+            "section": section,
+        },
+    )
+
+
+def _as_feature(build_id: str) -> FeatureId | None:
+    """Return a build's id as the id by which the journal finds its events."""
+    return FeatureId(build_id) if is_feature_id(build_id) else None
+
+
+def fetches_of_build(view: Snapshot, build_id: str) -> Iterable[JournalEntry]:
+    """Return the fetches of a build, oldest first."""
+    entries = view.journal(feature_id=_as_feature(build_id), kinds=(FETCHED,))
+    return (entry for entry in entries if entry.event.payload.get("build_id") == build_id)
+
+
+def contracts_read(view: Snapshot, build_id: str) -> tuple[str, ...]:
+    """Return the contracts that were read in a build, each once with who read it, in order."""
+    read = (
+        f"{payload['contract_type']}{_of(payload['section'])} by {payload['role']}"
+        for payload in (entry.event.payload for entry in fetches_of_build(view, build_id))
+    )
+    return tuple(dict.fromkeys(read))
+
+
+def _of(section: object) -> str:
+    return f" ({section})" if section else ""
