@@ -21,13 +21,14 @@ from bench.mcp import mcp
 from bench.measurements import Measurement
 from bench.records import dashboard, history, plan_submit
 from bench.runs import run
-from bench.startup import startup
+from bench.startup import init, startup
 from bench.throughput import throughput
 from bench.tickets import tickets
 from bench.watch import watch
 
 CASES: Mapping[str, Case] = {
     "startup": startup,
+    "init": init,
     "report.dashboard": dashboard,
     "plan.submit": plan_submit,
     "collisions.scan": scan,

@@ -54,7 +54,7 @@ class Scene:
         contents = {"agentic/orchestrator/gates.yaml": GATES % flood_bytes}
         contents["agentic/orchestrator/policy.yaml"] = POLICY % "off"
         contents |= {source_file(number): "first\nversion 0\nlast\n" for number in range(files - len(contents))}
-        _make_repository(root, contents)
+        make_repository(root, contents)
         self.app: App = build(root, Settings.from_env(os.environ))
         self._fillers = 0
 
@@ -187,7 +187,7 @@ def _operation_of(name: FeatureId, operation_id: OperationId) -> OperationId:
     return OperationId(f"{name}:{operation_id}")
 
 
-def _make_repository(root: Path, contents: Mapping[str, str]) -> None:
+def make_repository(root: Path, contents: Mapping[str, str]) -> None:
     """Make a repository with one commit on `main`, packed as a clone would be."""
     root.mkdir(parents=True)
     git(root, "init", "-q", "-b", "main")
