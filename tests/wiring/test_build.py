@@ -21,8 +21,11 @@ NOT_FOR_STATUS = {
         "aop.core.text.yaml",
         "aop.adapters.processes.runner",
         "aop.adapters.config.reader",
+        "aop.adapters.git.checkouts.user_checkout",
         "aop.adapters.git.worktrees.checkout",
         "aop.kernel.patches.checks",
+        "aop.kernel.ports.processes",
+        "aop.kernel.record.documents.plans",
     ),
 }
 MODULES = [

@@ -57,7 +57,8 @@ def test_an_update_that_was_killed_between_two_files_is_finished(repository: Rep
     step = moved(
         repository, {"src/a.txt": "merged\n", "src/b.txt": "merged\n", "src/new.txt": "new\n", "README.md": None}
     )
-    CheckoutNotes(repository.root).write(CheckoutNote(branch="main", shows=step.old, begun=True))
+    note = CheckoutNote(branch="main", shows=step.old, begun=True)
+    CheckoutNotes(repository.root / ".aop" / "checkout.json").write(note)
     (repository.root / "src/a.txt").write_text("merged\n")  # written
     (repository.root / "src/b.txt").write_text("")  # opened, and not yet written
     (repository.root / "src/new.txt").write_text("new\n")
@@ -68,7 +69,7 @@ def test_an_update_that_was_killed_between_two_files_is_finished(repository: Rep
     assert repository.checkout.follow("main") == step
     assert status(repository) == ""
     assert (repository.root / "src/b.txt").read_text() == "merged\n"
-    assert repository.checkout.behind("main") is None
+    assert repository.checkout_behind("main") is None
 
 
 def test_without_a_crash_an_emptied_file_is_a_change_of_the_person(repository: Repository) -> None:

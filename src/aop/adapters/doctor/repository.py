@@ -76,7 +76,7 @@ def check_base_branch(repository: Repository, config: Config | None) -> Check:
 
 def check_checkout(repository: Repository, config: Config) -> Iterator[Check]:
     """Check that a checkout of the base branch shows it."""
-    behind = repository.checkout.behind(config.policy.worktree.base_branch)
+    behind = repository.checkout_behind(config.policy.worktree.base_branch)
     if behind is not None:
         yield warning("checkout", behind, "Update it with: aop sync")
 

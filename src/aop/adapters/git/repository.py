@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -44,6 +45,7 @@ class Repository:
         self._program = program
         self._digest_size = digest_size = DIGEST_SIZES[object_format]
         self._worktrees_folder = worktrees
+        self._checkout_note = root / ".aop" / "checkout.json"
         # Refs and single objects are read here. Commands that look into files run in the neutral git directory.
         self.git = git = GitDir(program, git_dir=git_dir, work_tree=root, environment={}, root=root)
         self._neutral = neutral = cache(
@@ -97,8 +99,14 @@ class Repository:
             self._registrations,
             root=self.root,
             git_dir=self.git_dir,
+            note=self._checkout_note,
             digest_size=self._digest_size,
         )
+
+    def checkout_behind(self, branch: str) -> str | None:
+        """Say how to update the person's checkout if it is on the branch and shows older files."""
+        # `aop status` asks each time, and few checkouts have a note.
+        return self.checkout.behind(branch) if os.path.lexists(self._checkout_note) else None
 
     def _note_checkout(self, branch: str, old: CommitId) -> None:
         self.checkout.note_move(branch, old)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -16,19 +16,22 @@ from aop.core.roles import Role
 from aop.kernel.config.in_force import Config
 from aop.kernel.gateway.epochs import refuse_old_epoch
 from aop.kernel.gateway.principals import Principal
-from aop.kernel.ports.call_log import CallLog
-from aop.kernel.ports.files import Files
-from aop.kernel.ports.git import Git
-from aop.kernel.ports.handed_in import NewId, Report
-from aop.kernel.ports.locks import Locks
-from aop.kernel.ports.processes import Processes
-from aop.kernel.ports.remotes import Remotes
-from aop.kernel.ports.reviewer import Reviewer
-from aop.kernel.ports.signer import Signer
-from aop.kernel.ports.tokenizer import Tokenizer
-from aop.kernel.ports.worktree_extras import ExtrasSource
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.port import Event, Record, Snapshot, Transaction
+
+if TYPE_CHECKING:
+    # Most commands use few of the ports.
+    from aop.kernel.ports.call_log import CallLog
+    from aop.kernel.ports.files import Files
+    from aop.kernel.ports.git import Git
+    from aop.kernel.ports.handed_in import NewId, Report
+    from aop.kernel.ports.locks import Locks
+    from aop.kernel.ports.processes import Processes
+    from aop.kernel.ports.remotes import Remotes
+    from aop.kernel.ports.reviewer import Reviewer
+    from aop.kernel.ports.signer import Signer
+    from aop.kernel.ports.tokenizer import Tokenizer
+    from aop.kernel.ports.worktree_extras import ExtrasSource
 
 
 class Arguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

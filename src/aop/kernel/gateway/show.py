@@ -12,9 +12,6 @@ from aop.core.ids import CommitId, FeatureId, ObjectId, OperationId
 from aop.kernel.gateway.calls import Kernel
 from aop.kernel.record.documents.base import Document, next_version
 from aop.kernel.record.documents.features import TERMINAL, FeatureState, Index
-from aop.kernel.record.documents.gate_runs import GateRun
-from aop.kernel.record.documents.plans import AcceptedPlan
-from aop.kernel.record.documents.qa import QaIndex
 from aop.kernel.record.port import Event, Snapshot, Unshown
 
 SHOW_WAIT_SECONDS = 5.0
@@ -99,6 +96,9 @@ def _feature_of(what: Unshown) -> FeatureId:
 
 def _render(view: Snapshot, what: Unshown) -> dict[str, bytes]:
     # Most calls find everything shown.
+    from aop.kernel.record.documents.gate_runs import GateRun
+    from aop.kernel.record.documents.plans import AcceptedPlan
+    from aop.kernel.record.documents.qa import QaIndex
     from aop.kernel.record.projections import DECISIONS, SHOWN_DECISIONS, decision_files, feature_files, index_files
 
     if what.kind == "index":

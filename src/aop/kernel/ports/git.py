@@ -233,9 +233,6 @@ class CheckoutStep(Struct, frozen=True, kw_only=True):
 class GitCheckout(Protocol):
     """The person's own checkout. Only a person's own command may let it follow (C-55)."""
 
-    def behind(self, branch: str) -> str | None:
-        """Say that the checkout is on the branch and shows older files, and how to update it; None if it does not."""
-
     def where(self, branch: str) -> str:
         """Say where the branch is checked out, if not here; empty if it is here."""
 
@@ -280,6 +277,9 @@ class Git(Protocol):
     @property
     def checkout(self) -> GitCheckout:
         """Return the person's own checkout."""
+
+    def checkout_behind(self, branch: str) -> str | None:
+        """Say that the checkout is on the branch and shows older files, and how to update it; None if it does not."""
 
     @property
     def merges(self) -> GitMerges:

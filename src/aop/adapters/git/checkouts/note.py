@@ -28,12 +28,12 @@ class CheckoutNote(Struct, frozen=True, kw_only=True):
 class CheckoutNotes:
     """The file that holds the note."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, path: Path) -> None:
+        self._path = path
 
     def read(self, branch: str) -> CheckoutNote | None:
         """Return the note of a branch; None if there is none."""
-        content = small_content(str(self._root / ".aop" / "checkout.json"))
+        content = small_content(self._path)
         try:
             note = msgspec.json.decode(content or b"", type=CheckoutNote)
         except msgspec.DecodeError:
@@ -42,11 +42,11 @@ class CheckoutNotes:
 
     def write(self, note: CheckoutNote) -> None:
         """Replace the note."""
-        path = own_folder(self._root, ".aop") / "checkout.json"
-        beside = path.with_name(f"checkout.json.{os.getpid()}")
+        private = self._path.parent
+        beside = own_folder(private.parent, private.name) / f"{self._path.name}.{os.getpid()}"
         beside.write_bytes(msgspec.json.encode(note) + b"\n")
-        os.replace(beside, path)
+        os.replace(beside, self._path)
 
     def remove(self) -> None:
         """Remove the note: the checkout shows its branch."""
-        (self._root / ".aop" / "checkout.json").unlink(missing_ok=True)
+        self._path.unlink(missing_ok=True)

@@ -25,7 +25,7 @@ from aop.core.text.counts import count
 from aop.kernel.ports.git import CheckoutStep, TreeChange
 
 if TYPE_CHECKING:
-    # `aop status` looks for a note; only a checkout that has one is compared.
+    # Only a checkout that is behind is compared.
     from aop.adapters.git.checkouts.local_changes import Side, StepExamination
     from aop.adapters.git.checkouts.settings import CheckoutSettings
 
@@ -49,6 +49,7 @@ class UserCheckout:
         *,
         root: Path,
         git_dir: Path,
+        note: Path,
         digest_size: int,
     ) -> None:
         self._git = git
@@ -58,7 +59,7 @@ class UserCheckout:
         self._root = root
         self._git_dir = git_dir
         self._digest_size = digest_size
-        self._notes = CheckoutNotes(root)
+        self._notes = CheckoutNotes(note)
         self._seen: tuple[object, Mapping[str, Side]] | None = None
 
     def note_move(self, branch: str, old: CommitId) -> None:
@@ -67,6 +68,7 @@ class UserCheckout:
             self._notes.write(CheckoutNote(branch=branch, shows=self._shown(branch, old)))
 
     def behind(self, branch: str) -> str | None:
+        """Say how to update the checkout if it is on the branch and shows older files; None if it does not."""
         head = None if self._notes.read(branch) is None else self._branches.head(branch)
         if head is None or head_ref(self._git_dir) != branch_ref(branch):
             return None

@@ -108,7 +108,7 @@ def dashboard(call: Call, _arguments: Arguments) -> Outcome:
         counts=counts,
         spent=total_of(row.spent for row in rows),
         runs={run: spent_in(run, usages.values()) for run in sorted({run for usage in going for run in usage.runs})},
-        checkout=call.kernel.git.checkout.behind(call.kernel.config().policy.worktree.base_branch) or "",
+        checkout=call.kernel.git.checkout_behind(call.kernel.config().policy.worktree.base_branch) or "",
         newest_run=newest.facts if newest else None,
     )
 
