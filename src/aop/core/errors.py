@@ -1403,6 +1403,13 @@ class UnknownContractVersion(Refusal):
     hint = "List the versions with `forge.contract_history`, and name one of those."
 
 
+class UnknownForgeKey(Refusal):
+    """There is no such key, or it belongs to another user."""
+
+    code = "unknown_key"
+    hint = "List your keys with `forge.key_list`, and name the first 12 characters of one."
+
+
 class ForgeProjectExists(Refusal):
     """A project of this name already exists."""
 

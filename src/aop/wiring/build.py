@@ -32,6 +32,7 @@ from aop.wiring.late_parts import (
     late_reviewer,
     late_tokenizer,
     late_worktree_extras,
+    prove_contracts,
     show_workflow,
 )
 
@@ -133,6 +134,7 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False) -> App:
         remotes=late_remotes(repository, settings.environ),
         tokenizer=late_tokenizer(),
         show_workflow=show_workflow,
+        prove_contracts=prove_contracts,
         reviewer=late_reviewer(lambda model: build_brain(settings, chosen=model, product="code-review"), new_id),
     )
     person = Principal(role=Role.ORCHESTRATOR, actor=settings.actor, person=True)

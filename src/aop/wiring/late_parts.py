@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from aop.kernel.ports.reviewer import Reviewer
     from aop.kernel.ports.tokenizer import Tokenizer
     from aop.kernel.ports.worktree_extras import ExtrasSource
+    from aop.kernel.record.port import Snapshot
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -104,3 +105,10 @@ def show_workflow(kernel: Kernel, name: FeatureId) -> None:
     from aop.gated.session import session
 
     session.show_workflow(kernel, name)
+
+
+def prove_contracts(view: Snapshot) -> Mapping[str, int]:
+    """Check the contracts of projects against the journal."""
+    from aop.forge.projects import evidence
+
+    return evidence.prove_contracts(view)

@@ -17,7 +17,10 @@ def leftovers_of(app: App) -> Leftovers:
 
     def note(leftover: Leftover, did: str, ref: str | None) -> None:
         given: Json = {"kind": leftover.kind, "name": leftover.name, "did": did, "ref": ref}
-        answer = app.gateway.call(who, "leftovers.note", given)
+        if leftover.kind == "artifact":
+            answer = app.gateway.call(who, "forge.artifact_drop", {"key": leftover.name})
+        else:
+            answer = app.gateway.call(who, "leftovers.note", given)
         if answer.error is not None:
             raise Fault(f"The removal of `{leftover.name}` cannot be recorded: {answer.error['message']}")
 

@@ -21,11 +21,12 @@ from aop.adapters.tickets.ledger import TicketLedger
 from aop.core.clock import timestamp
 from aop.core.errors import InvalidFeatureSlug, WorktreeBusy
 from aop.core.ids import CommitId, FeatureId, feature_id
+from aop.forge.projects.artifacts import expired_keys
 from aop.kernel.ports.locks import Locks
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.port import Record
 
-Kind = Literal["worktree", "branch", "logs", "process", "ticket_run"]
+Kind = Literal["worktree", "branch", "logs", "process", "ticket_run", "artifact"]
 TICKET_RUN_DAYS = 90
 """How long the run of a ticket can be looked up."""
 
@@ -35,7 +36,7 @@ class Leftover(Struct, frozen=True, kw_only=True):
 
     kind: Kind
     name: str
-    """The feature that no longer exists or is merged, the process id, or the id of the ticket run."""
+    """The feature that no longer exists or is merged, the process id, the ticket run, or the key of the artifact."""
     merged: bool = False
     """Whether it belongs to a merged feature, which stays in the record."""
     holds_work: bool = False
@@ -96,6 +97,12 @@ class Leftovers:
                 yield Leftover(kind="logs", name=name)
         for run_id in self._tickets.ended_before(timestamp(self._now - timedelta(days=TICKET_RUN_DAYS))):
             yield Leftover(kind="ticket_run", name=run_id)
+        yield from self._expired_artifacts()
+
+    def _expired_artifacts(self) -> Iterator[Leftover]:
+        with self._record.read() as view:
+            expired = list(expired_keys(view, timestamp(self._now)))
+        return (Leftover(kind="artifact", name=key) for key in expired)
 
     def of_merged(self, name: FeatureId) -> Iterator[Leftover]:
         """Yield the worktree and the branch of a merged feature."""
@@ -109,6 +116,9 @@ class Leftovers:
         """Remove a leftover, unless an open feature owns it by now; unsaved work is saved first."""
         if leftover.kind == "process":
             end_orphans(self._repository.root)
+            return self._removal(leftover, None)
+        if leftover.kind == "artifact":
+            # Its removal and the note of it are one transaction.
             return self._removal(leftover, None)
         if leftover.kind == "ticket_run":
             self._tickets.forget(leftover.name)

@@ -21,6 +21,7 @@ ACTIONS: Mapping[str, tuple[str, str]] = {
     "history": ("versions", "list the versions of a contract"),
     "diff": ("versions", "print the difference of two versions of a contract"),
     "export": ("versions", "write the contracts into a new folder"),
+    "key": ("key", "make, list or revoke the keys for the HTTP interface"),
     "pin": ("versions", "make a build that keeps reading the contracts as they are now"),
 }
 """Each action: the module of this folder that has it in its `ACTIONS`, and what it does."""

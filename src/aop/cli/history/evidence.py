@@ -19,6 +19,7 @@ from aop.core.text.json import pretty_json
 from aop.wiring.build import App
 
 PROVEN = {"gate_runs": "gate run", "logs": "log", "approvals": "approval"}
+PROVEN_CONTRACTS = {"contracts": ("contract version",), "batches": ("batch", "batches"), "builds": ("pinned build",)}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,6 +51,7 @@ def _verify(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
 def _show_verified(found: Mapping[str, Any], terminal: Terminal) -> None:
     entries = count(found["entries"], "journal entry", "journal entries")
     others = [count(found[name], noun) for name, noun in PROVEN.items()]
+    others += [count(found[name], *noun) for name, noun in PROVEN_CONTRACTS.items() if found[name]]
     terminal.say(f"Intact: {', '.join([entries, *others])}.")
     if found["undigested"]:
         old = count(found["undigested"], "gate run")

@@ -23,6 +23,8 @@ COMMANDS: Mapping[str, str] = {
     "feature.undo": "aop undo FEATURE",
     "forge.contract_edit": "aop forge edit PROJECT TYPE",
     "forge.contract_history": "aop forge history PROJECT TYPE",
+    "forge.key_list": "aop forge key list",
+    "forge.key_new": "aop forge key new",
     "forge.pin": "aop forge pin PROJECT",
     "forge.project_list": "aop forge list",
     "forge.project_new": "aop forge new NAME",

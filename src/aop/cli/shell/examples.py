@@ -36,6 +36,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "aop forge diff shop physics 1 2",
         "aop forge export shop ../shop-contracts",
         "aop forge pin shop",
+        'aop forge key new --label "build server"',
+        "aop forge key revoke fg_0123456789",
     ),
     "inbox": ("aop inbox", "aop inbox --answered"),
     "answer": ('aop answer q1 "Yes, rename it."',),

@@ -41,6 +41,7 @@ RULES: tuple[Rule, ...] = (
     Rule("putty-private-key", ("private-lines",), r"(Private-Lines: \d+(?:\s+[A-Za-z0-9+/=]{40,})+)"),
     Rule("age-key", ("age-secret-key-1",), r"AGE-SECRET-KEY-1[02-9AC-HJ-NP-Z]{58}"),
     Rule("jwt", ("eyj",), r"eyJ[A-Za-z0-9_-]{12,}\.eyJ[A-Za-z0-9_-]{12,}\.[A-Za-z0-9_-]{20,}"),
+    Rule("forge-key", ("fg_",), r"fg_[A-Za-z0-9_-]{43}"),
     # Clouds
     Rule("aws-access-key-id", ("akia", "asia", "abia", "acca"), r"A(?:KIA|SIA|BIA|CCA)[A-Z2-7]{16}\b"),
     Rule(

@@ -1,15 +1,22 @@
-"""Keys of the HTTP interface: only the digest of a key is kept."""
+"""Keys of the HTTP interface: only the digest of a key is kept.
+
+The text of a key is computed from its id with a key that never leaves the machine, and shown once.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from hmac import compare_digest
 
 from aop.core.digests import sha256_hex
-from aop.core.errors import ForgeKeyInvalid
+from aop.core.errors import ForgeKeyInvalid, UnknownForgeKey
 from aop.core.roles import Role
 from aop.forge.projects.documents import ForgeKey
+from aop.kernel.gateway.calls import Call
 from aop.kernel.gateway.principals import Principal
-from aop.kernel.record.port import Snapshot
+from aop.kernel.ports.signer import Signer
+from aop.kernel.record.documents.base import revise
+from aop.kernel.record.port import Snapshot, Transaction
 
 KEY_HEAD = "fg_"
 PREFIX_LENGTH = 12
@@ -32,6 +39,47 @@ def key_prefix(text: str) -> str:
 def key_digest(text: str) -> str:
     """Return the part of a key that is stored."""
     return sha256_hex(text.encode())
+
+
+def key_text(signer: Signer, key_id: str) -> str:
+    """Return the text of a key; nobody without the signer can make it from the id."""
+    return f"{KEY_HEAD}{signer.sign(b'forge-key:' + key_id.encode())}"
+
+
+def issue_key(call: Call, tx: Transaction, key_id: str, *, label: str, scopes: tuple[str, ...]) -> ForgeKey:
+    """Store a new key of the caller."""
+    text = key_text(call.kernel.signer, key_id)
+    key = ForgeKey(
+        version=1,
+        prefix=key_prefix(text),
+        sha256=key_digest(text),
+        owner=call.principal.user,
+        label=call.kernel.redact(label),
+        scopes=scopes,
+        created_at=call.kernel.now(),
+    )
+    tx.put(key, key.prefix)
+    facts = {"prefix": key.prefix, "owner": key.owner, "label": key.label, "scopes": list(scopes)}
+    tx.append(call.event("forge_key_issued", None, **facts))
+    return key
+
+
+def own_keys(view: Snapshot, user: str) -> Iterator[ForgeKey]:
+    """Return the keys of a user, also the revoked ones, by prefix."""
+    return (key for key in view.all(ForgeKey) if key.owner == user)
+
+
+def revoke_key(call: Call, tx: Transaction, prefix: str) -> ForgeKey:
+    """Revoke a key of the caller; a revoked one stays as it is. Raises: UnknownForgeKey."""
+    key = tx.get(ForgeKey, prefix)
+    if key is None or key.owner != call.principal.user:
+        raise UnknownForgeKey(f"There is no key `{ascii(key_prefix(prefix))[1:-1]}`.")
+    if key.revoked_at:
+        return key
+    revoked = revise(key, revoked_at=call.kernel.now())
+    tx.put(revoked, prefix)
+    tx.append(call.event("forge_key_revoked", None, prefix=prefix, owner=key.owner))
+    return revoked
 
 
 def the_key(view: Snapshot, text: str) -> ForgeKey:

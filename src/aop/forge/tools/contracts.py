@@ -8,6 +8,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from aop.core.errors import VersionConflict
+from aop.core.structs import copy_fields
 from aop.forge.contracts.readers import read_contract
 from aop.forge.contracts.types import ContractType, file_name
 from aop.forge.projects.batches import (
@@ -130,12 +131,7 @@ def show_contract(call: Call, arguments: ShowContract) -> Outcome:
     with call.kernel.record.read() as view:
         project = the_project(view, arguments.project_id, call.principal)
         found = _contract(view, project, arguments.contract_type, arguments.number)
-    facts = contract_facts(found)
-    return ContractText(
-        project_id=project.project_id,
-        content=found.content,
-        **{name: getattr(facts, name) for name in ContractFacts.__struct_fields__},
-    )
+    return copy_fields(ContractText, contract_facts(found), project_id=project.project_id, content=found.content)
 
 
 def _contract(

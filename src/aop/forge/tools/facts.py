@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from msgspec import Struct
 
+from aop.core.structs import copy_fields
 from aop.forge.contracts.consistency import Contradiction
 from aop.forge.projects.batches import contracts_in, judged, newest_batch
 from aop.forge.projects.documents import ContractVersion, ForgeAnswers, ForgeBuild, ForgeProject
@@ -80,17 +80,16 @@ class ProjectFacts(ProjectRow, frozen=True, kw_only=True):
 
 def project_row(project: ForgeProject) -> ProjectRow:
     """Return a project as a row of a list."""
-    return ProjectRow(**_row(project))
+    return copy_fields(ProjectRow, project)
 
 
 def project_facts(view: Snapshot, project: ForgeProject) -> ProjectFacts:
     """Return all that is recorded of a project, without the contents of its contracts."""
     batch = newest_batch(view, project)
     answers = view.get(ForgeAnswers, project.project_id)
-    return ProjectFacts(
-        **_row(project),
-        owner=project.owner,
-        scan_run=project.scan_run,
+    return copy_fields(
+        ProjectFacts,
+        project,
         answered=() if answers is None else complete_sections(project.mode, answers.sections),
         sha256="" if batch is None else batch.sha256,
         contracts=() if batch is None else tuple(map(contract_facts, contracts_in(view, batch))),
@@ -118,8 +117,4 @@ def builds_of(view: Snapshot, project_id: str) -> Iterable[ForgeBuild]:
 
 def build_facts(build: ForgeBuild) -> BuildFacts:
     """Return a build as a row of a list."""
-    return BuildFacts(build_id=build.build_id, batch=build.batch, sha256=build.sha256, pinned_at=build.pinned_at)
-
-
-def _row(project: ForgeProject) -> dict[str, Any]:
-    return {name: getattr(project, name) for name in ProjectRow.__struct_fields__}
+    return copy_fields(BuildFacts, build)

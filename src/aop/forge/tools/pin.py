@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from aop.core.structs import copy_fields
 from aop.forge.projects.batches import the_newest_batch
 from aop.forge.projects.documents import ForgeBuild
 from aop.forge.projects.owners import the_project
-from aop.forge.tools.facts import BuildFacts, build_facts
+from aop.forge.tools.facts import BuildFacts
 from aop.forge.tools.projects import ProjectArguments
 from aop.kernel.gateway.calls import Call, Outcome, Tool, committed
 from aop.kernel.gateway.role_sets import COORDINATORS
@@ -36,10 +37,7 @@ def pin(call: Call, arguments: ProjectArguments, tx: Transaction) -> Outcome:
     tx.put(revise(project, build_count=number, updated_at=now), project.project_id)
     facts = {"project_id": project.project_id, "build_id": build.build_id, "document": digest_of(build)}
     tx.append(call.event("contracts_pinned", None, batch=batch.number, sha256=batch.sha256, **facts))
-    shown = build_facts(build)
-    return PinnedBuild(
-        project_id=project.project_id, **{name: getattr(shown, name) for name in BuildFacts.__struct_fields__}
-    )
+    return copy_fields(PinnedBuild, build)
 
 
 TOOLS = (

@@ -131,6 +131,8 @@ class Kernel(Struct, frozen=True, kw_only=True):
     """The epoch of the supervisor that acts through this; None for all others (AOP-336)."""
     show_workflow: Callable[[Kernel, FeatureId], None] = lambda _kernel, _name: None
     """Brings the worktree of a gated workflow up to the record; the caller holds the worktree."""
+    prove_contracts: Callable[[Snapshot], Mapping[str, int]] = lambda _view: {}
+    """Checks the contracts of projects against the journal, and counts what matches; raises `EvidenceBroken`."""
 
     def now(self) -> str:
         """Return the time of day as AOP writes it."""

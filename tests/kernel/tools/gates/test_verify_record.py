@@ -48,6 +48,9 @@ def test_an_untouched_record_is_intact(readied: World) -> None:
         "logs": 2,
         "approvals": 1,
         "undigested": 0,
+        "contracts": 0,
+        "batches": 0,
+        "builds": 0,
     }
     assert verify(readied, feature_id="one") == answer
     assert readied.refusal("evidence.verify", feature_id="two")["code"] == "unknown_feature"

@@ -316,7 +316,7 @@ def _text(value: Json) -> str:
 def _document(shape: type[D], key: str, body: str) -> D:
     try:
         return msgspec.json.decode(body, type=shape)
-    except msgspec.ValidationError as error:
+    except msgspec.DecodeError as error:
         raise Fault(f"The {shape.kind} `{key}` in the record does not have its shape: {error}") from error
 
 

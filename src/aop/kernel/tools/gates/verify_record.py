@@ -55,6 +55,12 @@ class VerifyResult(Struct, frozen=True, kw_only=True):
     """The number of approvals that match the journal."""
     undigested: int
     """The number of gate runs that are older than the storage of their digests."""
+    contracts: int = 0
+    """The number of contract versions that match the journal; 0 where one feature is checked."""
+    batches: int = 0
+    """The number of batches of contracts that match the journal."""
+    builds: int = 0
+    """The number of pinned builds that match the journal."""
 
 
 def verify(call: Call, arguments: VerifyArguments) -> Outcome:
@@ -72,6 +78,8 @@ def verify(call: Call, arguments: VerifyArguments) -> Outcome:
             approvals = [approval for approval in view.all(Approval) if wanted(approval.feature_id)]
         except Fault as fault:
             raise EvidenceBroken(str(fault), kind="unreadable") from fault
+        # They belong to no feature.
+        proven = call.kernel.prove_contracts(view) if arguments.feature_id is None else {}
     logs = sum(_check_run(call.kernel, run, journal.runs) for run in runs)
     for approval in approvals:
         _check_approval(approval, journal.approvals)
@@ -83,6 +91,7 @@ def verify(call: Call, arguments: VerifyArguments) -> Outcome:
         logs=logs,
         approvals=len(approvals),
         undigested=sum(journal.runs.get(run.run_id) == "" for run in runs),
+        **proven,
     )
 
 
@@ -174,7 +183,7 @@ def _broken_evidence(kind: str, message: str, run: GateRun) -> EvidenceBroken:
 TOOLS = (
     Tool(
         name="evidence.verify",
-        summary="Check that journal, gate runs, logs and approvals are as AOP wrote them, or name what is not.",
+        summary="Check that journal, gate runs, logs, approvals, contracts are as AOP wrote them, or name what is not.",
         arguments=VerifyArguments,
         output=VerifyResult,
         roles=READERS,

@@ -1,0 +1,65 @@
+"""Artifacts: what a build keeps for a day (FORGE-089)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from msgspec import Struct
+
+from aop.core.clock import timestamp
+from aop.core.errors import InvalidArguments, Json
+from aop.core.redaction.redactor import mask_json
+from aop.core.structs import copy_fields
+from aop.forge.projects.documents import Artifact, artifact_key
+from aop.kernel.gateway.calls import Kernel
+from aop.kernel.record.documents.base import next_version
+from aop.kernel.record.port import Snapshot, Transaction
+
+LIFE = timedelta(hours=24)
+LONGEST_PART = 60
+"""The most characters of a type or a name."""
+
+
+class ArtifactPlace(Struct, frozen=True, kw_only=True):
+    """What names an artifact."""
+
+    project_id: str
+    artifact_type: str
+    name: str
+
+    @property
+    def key(self) -> str:
+        """Return its key in the record."""
+        return artifact_key(self.project_id, self.artifact_type, self.name)
+
+
+def store_artifact(kernel: Kernel, tx: Transaction, place: ArtifactPlace, content: Json) -> Artifact:
+    """Store an artifact for a day, in place of one of the same name. Raises: InvalidArguments."""
+    for part in (place.artifact_type, place.name):
+        if not 0 < len(part) <= LONGEST_PART or not part.isprintable():
+            raise InvalidArguments(f"`{ascii(part[:80])[1:-1]}` cannot name an artifact.")
+    now = kernel.clock.now()
+    made = copy_fields(
+        Artifact,
+        place,
+        version=next_version(tx.get(Artifact, place.key)),
+        content=mask_json(content, kernel.redact.mask_secrets),
+        created_at=timestamp(now),
+        expires_at=timestamp(now + LIFE),
+    )
+    tx.put(made, place.key)
+    return made
+
+
+def artifact_of(kernel: Kernel, view: Snapshot, place: ArtifactPlace) -> Artifact | None:
+    """Return an artifact; None if there is none, or its day is over."""
+    found = view.get(Artifact, place.key)
+    return None if found is None or found.expires_at <= kernel.now() else found
+
+
+def expired_keys(view: Snapshot, now: str) -> Iterator[str]:
+    """Return the keys of artifacts whose day is over."""
+    for each in view.all(Artifact):
+        if each.expires_at <= now:
+            yield artifact_key(each.project_id, each.artifact_type, each.name)
