@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -62,6 +63,14 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     finally:
         os.environ |= asked
         measuring.start()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    shops = sys.modules.get("tests.cli.shops")
+    if shops is not None:
+        # A test that fails before its run ends would leave a supervisor and its agents behind.
+        shops.close_shops()
 
 
 @pytest.fixture

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from tests.racing import until
 from tests.world import FILES, Ran, World, make_repository, run_aop
 
 SECONDS = 300.0
+GRACE_SECONDS = 20.0
+_made: list[Shop] = []
 
 
 class Shop:
@@ -27,6 +31,23 @@ class Shop:
         self.specs.mkdir()
         self.agent = folder / "agent"
         self.env = {"AOP_CUSTOM_AGENT": agent_command(self.agent), "AOP_AGENT_PROVIDER": "custom"}
+        self._children: list[subprocess.Popen[bytes]] = []
+        _made.append(self)
+
+    def close(self) -> None:
+        """End what is left of a test that failed: its supervisor, and the processes that it started; each by its id."""
+        for child in self._children:
+            child.kill()
+            child.wait()
+        holder = holder_of(self.root / ".aop/supervisor.lock")
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if holder is not None and holder.pid and self.is_supervised():
+                os.kill(holder.pid, number)
+                with suppress(AssertionError):
+                    until(lambda: not self.is_supervised(), seconds=GRACE_SECONDS)
+        for pid in agents_alive(self) if holder or self._children else ():
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
 
     def wants(self, *names: str) -> None:
         for name in names:
@@ -40,13 +61,15 @@ class Shop:
 
     def started(self, *words: str) -> subprocess.Popen[bytes]:
         """Start a run that a test will kill."""
-        return subprocess.Popen(
+        child = subprocess.Popen(
             [sys.executable, "-m", "aop.cli.main", "run", "-fl", str(self.specs), *words],
             cwd=self.root,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             env={**os.environ, **self.env},
         )
+        self._children.append(child)
+        return child
 
     def statuses(self) -> dict[str, str]:
         rows = json.loads(run_aop(self.root, "status", "--json").out)["data"]["features"]
@@ -89,6 +112,12 @@ class Shop:
 
     def turns_in_progress(self) -> int:
         return sum(1 for _ in (self.root / ".aop" / "tmp").glob("*/in")) if (self.root / ".aop/tmp").is_dir() else 0
+
+
+def close_shops() -> None:
+    """Close every shop that the test which just ended has made."""
+    while _made:
+        _made.pop().close()
 
 
 def error_of(ran: Ran) -> dict[str, Any]:

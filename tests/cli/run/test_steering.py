@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.shops import SECONDS, Shop, error_of
+from tests.cli.shops import SECONDS, Shop, agents_alive, error_of
 from tests.racing import until
 from tests.world import World
 
@@ -132,3 +132,12 @@ def test_one_feature_rests_while_the_others_go_on_and_goes_on_in_the_same_run(sh
     assert (resumed.code, resumed.err.partition(" continues: ")[2]) == (0, "everything, held_one\n")
     shop.until_supervisor_ended()
     assert shop.statuses()["held_one"] == "ready_to_merge"
+
+
+@pytest.mark.slow
+def test_a_test_that_fails_leaves_neither_its_supervisor_nor_its_agents(shop: Shop) -> None:
+    shop.wants("held_one")
+    assert shop.run("-fl", str(shop.specs)).code == 0
+    until(lambda: bool(agents_alive(shop)), seconds=SECONDS)
+    shop.close()
+    assert (shop.is_supervised(), agents_alive(shop)) == (False, [])
