@@ -15,7 +15,8 @@ from aop.core.run import ENDED, Engine, RunState
 from aop.kernel.features.endings import ending_of
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import SUPERVISOR, Principal
-from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
+from aop.kernel.merges.base_moves import ready_features_behind
+from aop.kernel.record.documents.features import TERMINAL, FeatureState
 from aop.kernel.record.documents.questions import Question
 from aop.kernel.record.documents.runs import QuotaWait, WorkRequest
 from aop.kernel.record.port import Event as JournalEvent
@@ -166,11 +167,8 @@ class Supervisor:
         if head == self._base:
             return
         self._base = head
-        with kernel.record.read() as view:
-            ready = [state for state in view.all(FeatureState) if state.status is Status.READY_TO_MERGE]
-        for state in ready:
-            if state.base_commit != head:
-                self._gateway.call(SUPERVISOR, FOLLOW_BASE, {"feature_id": state.feature_id})
+        for state in ready_features_behind(kernel):
+            self._gateway.call(SUPERVISOR, FOLLOW_BASE, {"feature_id": state.feature_id})
 
     def renew_locks(self) -> None:
         """Renew the locks of every active feature (AOP-230), several times during a lease."""

@@ -25,8 +25,6 @@ COLUMNS = (
     Column(title="ASKED"),
     Column(title="QUESTION"),
 )
-THEN = ", and then "
-"""Between the commands of an item."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -89,9 +87,7 @@ def _conflict_row(conflict: Mapping[str, Any], now: datetime) -> list[Cell]:
         Cell(conflict["feature_id"]),
         Cell("conflict"),
         Cell(age(conflict["since"], now), "dim"),
-        Cell(
-            f"Conflicts with the base branch: {paths}", "yellow", tuple(map(command_cell, conflict["how"].split(THEN)))
-        ),
+        Cell(f"Conflicts with the base branch: {paths}", "yellow", tuple(map(command_cell, conflict["commands"]))),
     ]
 
 
@@ -101,7 +97,7 @@ def _approval_row(approval: Mapping[str, Any], now: datetime) -> list[Cell]:
         Cell(approval["feature_id"]),
         Cell("approval"),
         Cell(age(approval["since"], now), "dim"),
-        Cell("Ready to merge", "green", tuple(map(command_cell, approval["how"].split(THEN)))),
+        Cell("Ready to merge", "green", tuple(map(command_cell, approval["commands"]))),
     ]
 
 

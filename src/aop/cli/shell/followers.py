@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from aop.cli.shell.repository import call_tool
 from aop.core.roles import Role
 from aop.core.text.conflicts import conflict_lines
 from aop.kernel.gateway.calls import Envelope
+from aop.kernel.merges.base_moves import ready_features_behind
 from aop.wiring.build import App
 
 
 def send_back_conflicts(app: App) -> list[str]:
     """Try every ready feature against the base branch as it is now; return lines about those that conflict."""
-    rows = call_tool(app, "report.dashboard", {}).data["features"]
-    ready = [row["feature_id"] for row in rows if row["status"] == "ready_to_merge"]
-    return [line for feature in ready for line in _lines(_follow(app, feature))]
+    behind = ready_features_behind(app.gateway.kernel)
+    return [line for state in behind for line in _lines(_follow(app, state.feature_id))]
 
 
 def _follow(app: App, feature: str) -> Envelope:

@@ -38,6 +38,14 @@ def is_behind(kernel: Kernel, state: FeatureState) -> bool:
     return state.status in LIVING and head is not None and (head != state.base_commit or state.set_aside is not None)
 
 
+def ready_features_behind(kernel: Kernel) -> tuple[FeatureState, ...]:
+    """Return the ready features that the base branch left behind: each is tried against it when it has moved."""
+    head = kernel.git.branches.head(kernel.config().policy.worktree.base_branch)
+    with kernel.record.read() as view:
+        ready = [state for state in view.all(FeatureState) if state.status is Status.READY_TO_MERGE]
+    return tuple(state for state in ready if head is not None and state.base_commit != head)
+
+
 def write_commit(kernel: Kernel, state: FeatureState, message: str = "") -> CommitId:
     """Write the feature's tree as a commit on its base, at the time of its last change."""
     when = datetime.fromisoformat(state.last_updated)

@@ -42,7 +42,7 @@ def test_a_ready_feature_is_in_the_inbox_until_a_person_has_approved_it_as_it_is
     tree = world.ok("repo.status", feature_id="one")["tree"]
     [wanted] = world.ok("inbox.list")["approvals"]
     assert (wanted["feature_id"], wanted["tree"]) == ("one", tree)
-    assert wanted["how"] == "aop review one, and then aop merge one"
+    assert wanted["commands"] == ["aop review one", "aop merge one"]
     assert "one      approval" in run_aop(world.root, "inbox", env={"COLUMNS": "140"}).out
     world.approval()
     assert world.ok("inbox.list")["approvals"] == []

@@ -29,8 +29,8 @@ class WaitingApproval(Struct, frozen=True, kw_only=True):
     tree: str
     since: str
     """When the feature was last changed."""
-    how: str
-    """The commands to review and to merge it."""
+    commands: tuple[str, ...]
+    """The commands to review and to merge it, in this order."""
 
 
 class WaitingConflict(Struct, frozen=True, kw_only=True):
@@ -41,8 +41,8 @@ class WaitingConflict(Struct, frozen=True, kw_only=True):
     """The files in conflict."""
     since: str
     """When the feature was last changed."""
-    how: str
-    """The commands that show the conflict, and hand it to a builder."""
+    commands: tuple[str, ...]
+    """The commands that show the conflict, and hand it to a builder, in this order."""
 
 
 class WaitingForQuota(Struct, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ def list_questions(call: Call, arguments: ListQuestionsArguments) -> Outcome:
                 feature_id=state.feature_id,
                 tree=state.tree,
                 since=state.last_updated,
-                how=f"aop review {state.feature_id}, and then aop merge {state.feature_id}",
+                commands=(f"aop review {state.feature_id}", f"aop merge {state.feature_id}"),
             )
             for state in ready
             if state.feature_id not in unfit
@@ -100,7 +100,7 @@ def _conflicts(kernel: Kernel, ready: Sequence[FeatureState]) -> Iterator[Waitin
                 feature_id=state.feature_id,
                 paths=conflict_paths(conflict),
                 since=state.last_updated,
-                how=f"aop review {state.feature_id}, and then aop rebase {state.feature_id} --resolve",
+                commands=(f"aop review {state.feature_id}", f"aop rebase {state.feature_id} --resolve"),
             )
 
 
