@@ -221,6 +221,18 @@ def test_without_a_terminal_a_missing_token_is_called_missing(root: Path) -> Non
     assert "`aop approve one`" in ran.err
 
 
+@pytest.mark.parametrize(("answer", "shown"), [("y", ""), ("n", "M  src/a.txt\n")])
+def test_the_policy_can_have_the_person_asked_about_the_checkout(root: Path, answer: str, shown: str) -> None:
+    (root / "agentic/orchestrator/policy.yaml").write_text("version: 1\nmerge_policy: {checkout: ask}\n")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "Ask about my checkout")
+    asked = run_aop_at_terminal(root, "merge", "one", types=f"{answer}\ny\n")
+    assert (asked.code, status(root)) == (0, shown), asked.err
+    assert "Bring a checkout of the base branch along? [y/N] " in asked.err
+    unasked = run_aop(root, "merge", "two", "--token", "none", "--json")
+    assert (unasked.code, unasked.json["error"]["message"]) == (2, "There is no terminal to ask on.")
+
+
 @pytest.mark.unmeasured
 def test_the_policy_can_leave_the_checkout_alone(root: Path) -> None:
     (root / "agentic/orchestrator/policy.yaml").write_text("version: 1\nmerge_policy: {checkout: leave}\n")

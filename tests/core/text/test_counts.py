@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from aop.core.text.counts import count
+from aop.core.text.counts import count, list_some
 
 
 @pytest.mark.parametrize(
@@ -17,3 +17,11 @@ from aop.core.text.counts import count
 )
 def test_a_count_agrees_with_its_noun(number: int, nouns: tuple[str, ...], words: str) -> None:
     assert count(number, *nouns) == words
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [([], ""), (["a"], "a"), (["a", "b", "c"], "a, b, c"), (["a", "b", "c", "d", "e"], "a, b, c and 2 more")],
+)
+def test_of_many_names_the_first_are_listed_and_the_others_counted(names: list[str], text: str) -> None:
+    assert list_some(names) == text

@@ -19,6 +19,7 @@ from aop.adapters.projects.trials.cures import with_named_tests
 from aop.adapters.projects.trials.environments import Environments, environments_of, in_own_environment
 from aop.core.errors import BaseBranchUnusable
 from aop.core.ids import CommitId
+from aop.core.text.counts import list_some
 from aop.kernel.config.gates import Mode
 from aop.kernel.config.in_force import Config
 from aop.kernel.config.loader import ConfigText, ConfigTexts, load_config
@@ -112,7 +113,7 @@ def _with_drafts(proposal: Proposal, repository: Repository) -> Proposal:
 
 def _gaps(project: Project) -> Iterator[str]:
     if project.submodules:
-        named = ", ".join(f"`{path}`" for path in project.submodules[:MOST_NAMED])
+        named = list_some([f"`{path}`" for path in project.submodules], MOST_NAMED)
         yield f"Worktrees do not hold the files of submodules ({named}), and gates run without them."
     if "filter=lfs" in project.texts.get(ATTRIBUTES, ""):
         yield "Files in Git LFS are pointers in worktrees: gates do not see their contents."

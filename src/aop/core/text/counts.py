@@ -10,7 +10,7 @@ def count(number: int, one: str, many: str | None = None) -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
-def list_some(names: Sequence[str], most: int = 3) -> str:
-    """Return the first of many names, with commas, and how many there are beside them."""
+def list_some(names: Sequence[str], most: int = 3, *, between: str = ", ") -> str:
+    """Return the first of many names, and how many there are beside them."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"
+    return f"{between.join(names[:most])}{more}"

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from aop.core.errors import MergeConflict
 from aop.core.ids import CommitId, TreeId
+from aop.core.text.counts import list_some
 from aop.kernel.config.guarded_areas import guarded_areas_of
 from aop.kernel.features.lifecycle import LIVING, change_status
 from aop.kernel.features.work_requests import request_work
@@ -171,10 +172,8 @@ def conflict_paths(conflict: MergeConflict | None) -> tuple[str, ...]:
 
 def conflict_reason(conflict: MergeConflict) -> str:
     """Return a conflict as the reason of a feature's status."""
-    paths = conflict_paths(conflict)
-    named = ", ".join(f"`{path}`" for path in paths[:3])
-    more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
-    return f"{conflict.message}{f' ({named}{more})' if named else ''}"[:900]
+    named = list_some([f"`{path}`" for path in conflict_paths(conflict)])
+    return f"{conflict.message}{f' ({named})' if named else ''}"[:900]
 
 
 def send_back(tx: Transaction, call: Call, state: FeatureState, conflict: MergeConflict) -> MergeConflict:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from aop.core.errors import MergeConflict
 from aop.core.roles import Role
-from aop.core.text.counts import count
+from aop.core.text.counts import count, list_some
 from aop.kernel.record.documents.features import Status
 from aop.kernel.record.documents.questions import STOP
 from aop.supervisor.policy.state import Action, AskPerson, CallTool, FeatureRun, Finish, Rung
@@ -47,8 +47,8 @@ def with_conflict(run: FeatureRun, followed: ToolResult) -> FeatureRun:
 
 def conflict_question(run: FeatureRun, conflict: ToolResult) -> AskPerson:
     """Return the question about a conflict that the builder did not resolve."""
-    paths = [str(path) for path in conflict.data["conflict"]["paths"]]
-    where = f" in {', '.join(f'`{path}`' for path in paths[:3])}" if paths else ""
+    paths = [f"`{path}`" for path in conflict.data["conflict"]["paths"]]
+    where = f" in {list_some(paths)}" if paths else ""
     last = next((str(each.error["message"]) for each in run.results if each.error), "")
     question = (
         f"The builder of `{run.feature_id}` did not resolve the conflict with the base branch{where} in"

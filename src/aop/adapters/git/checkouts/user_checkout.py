@@ -21,7 +21,7 @@ from aop.adapters.git.repository_objects import RepositoryObjects
 from aop.adapters.git.worktrees.registrations import Registrations, follow_command, how_to_sync
 from aop.core.errors import CheckoutBusy, CheckoutChanged, CheckoutNeedsFilter, Fault
 from aop.core.ids import CommitId, TreeId
-from aop.core.text.counts import count
+from aop.core.text.counts import count, list_some
 from aop.kernel.ports.git import CheckoutStep, TreeChange
 
 if TYPE_CHECKING:
@@ -234,10 +234,9 @@ class UserCheckout:
 
 def changes_in_the_way(paths: Sequence[str]) -> CheckoutChanged:
     """Return the refusal that names files with local changes."""
-    named = ", ".join(f"`{path}`" for path in paths[:_SHOWN_PATHS])
-    more = f" and {len(paths) - _SHOWN_PATHS} more" if len(paths) > _SHOWN_PATHS else ""
+    named = list_some([f"`{path}`" for path in paths], _SHOWN_PATHS)
     verb = "has" if len(paths) == 1 else "have"
     return CheckoutChanged(
-        f"{count(len(paths), 'file')} of the checkout {verb} local changes that would be lost: {named}{more}.",
+        f"{count(len(paths), 'file')} of the checkout {verb} local changes that would be lost: {named}.",
         paths=list(paths),
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from aop.core.errors import Json, RemoteRejected
+from aop.core.text.counts import list_some
 from aop.kernel.patches.file_names import git_spelling
 
 Position: TypeAlias = dict[str, Json]
@@ -19,7 +20,7 @@ def unified_diff(files: Sequence[Mapping[str, Any]]) -> str:
     hidden: list[Json] = [file["new_path"] for file in files if file.get("too_large") or file.get("collapsed")]
     if hidden:
         raise RemoteRejected(
-            f"GitLab does not show the changes in {', '.join(f'`{name}`' for name in hidden[:5])}.",
+            f"GitLab does not show the changes in {list_some([f'`{name}`' for name in hidden], 5)}.",
             files=hidden[:50],
             hint="Make the merge request smaller or raise GitLab's diff limits, and start the review again.",
         )

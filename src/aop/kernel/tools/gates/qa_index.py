@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import InvalidArguments, QaIndexVersionConflict
 from aop.core.structs import copy_fields
+from aop.core.text.counts import list_some
 from aop.kernel.features.lifecycle import require_status
 from aop.kernel.gates.gate_runs import subjects_by_mode
 from aop.kernel.gates.qa_index import SETTLED, ChangeType, GateProof, Mark, apply_marks
@@ -179,9 +180,9 @@ def _summary(marks: Sequence[Mark]) -> str:
     """Return the marks as one line; a waiver shows its reason."""
     parts = [
         f"{mark.path}: {len(mark.hunk_refs) or 'all'} {mark.status}" + (f" ({mark.reason})" if mark.reason else "")
-        for mark in marks[:MOST_SHOWN]
+        for mark in marks
     ]
-    return "; ".join(parts) + (f"; and {len(marks) - MOST_SHOWN} more" if len(marks) > MOST_SHOWN else "")
+    return list_some(parts, MOST_SHOWN, between="; ")
 
 
 TOOLS = (
