@@ -297,7 +297,6 @@ TOLD = {
     "a moment": ({"retry_at": "2026-01-02T01:00:00.000Z"}, ["2026-01-02T01:00:00.000Z"] * 2),
     "a moment that is over": ({"retry_at": "2026-01-01T22:00:00.000Z"}, ["2026-01-01T23:00:01.000Z"] * 2),
     "too long": ({"retry_after_seconds": 1e9}, ["2026-01-02T23:00:00.000Z"] * 2),
-    "nothing": ({}, ["2026-01-01T23:01:00.000Z", "2026-01-01T23:02:00.000Z"]),
 }
 
 
@@ -314,6 +313,30 @@ def test_a_turn_at_its_quota_waits_until_the_time_that_the_provider_named_and_co
     run, second = step(run, TurnPostponed(ask=ask, error=error, at=AT))
     assert [word(first), word(second)] == [f"wait until {moment}" for moment in moments]
     assert step(run, said(PLAN))[0].quota_waits == 0
+
+
+def test_a_person_is_asked_when_a_wait_for_a_quota_without_a_time_did_not_help() -> None:
+    error = {"code": "model_quota_reached", "message": "Limited.", "details": {"retry_at": ""}}
+    ask = AskWorker(role=Role.PLANNER, instructions="", results=())
+    postponed = TurnPostponed(ask=ask, error=error, at=AT)
+    run, first = step(NEW, postponed)
+    run, asked = step(step(run, Resumed())[0], postponed)
+    assert word(first) == "wait until 2026-01-01T23:01:00.000Z"
+    assert asked == AskPerson(
+        question=(
+            "The model of `one` takes no requests, its provider names no time, and a wait did not help. Limited. If the"
+            " account has no credit, add some first. `resume` tries again now; `stop` keeps the work and blocks the"
+            " feature."
+        ),
+        detail={"error": error},
+        gate="escalation",
+        about="quota",
+        choices=("resume", "stop"),
+    )
+    assert step(run, PersonAnswered(question="?", answer="stop"))[1] == Finish(status=Status.BLOCKED, error=error)
+    resumed, again = step(run, PersonAnswered(question="?", answer="resume"))
+    assert (again, resumed.held_back, resumed.fault) == (ask, None, None)
+    assert word(step(resumed, postponed)[1]) == "ask a person"
 
 
 def test_times_that_always_prove_too_short_are_no_longer_believed() -> None:

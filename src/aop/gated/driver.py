@@ -9,7 +9,8 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
-from aop.core.errors import Json, NoUsableAnswer, NoWorkflow
+from aop.core.clock import later, timestamp
+from aop.core.errors import Json, ModelQuotaReached, NoUsableAnswer, NoWorkflow
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.core.text.counts import count
@@ -41,6 +42,7 @@ class DriveEnding(StrEnum):
     TURNS_USED_UP = "turns_used_up"
     TIME_IS_UP = "time_is_up"
     COST_CAP = "cost_cap"
+    QUOTA_REACHED = "quota_reached"
 
 
 class DriveEnded(Struct, frozen=True, kw_only=True):
@@ -129,7 +131,9 @@ class Drive:
             if ended is not None:
                 return msgspec.structs.replace(ended, turns=self._turns)
             before = self._known()
-            self._take_turn(task.data, left)
+            ended = self._take_turn(task.data, left)
+            if ended is not None:
+                return msgspec.structs.replace(ended, turns=self._turns)
             self._idle = self._idle + 1 if _is_unchanged(before, self._known()) else 0
 
     def _known(self) -> GatedWorkflow:
@@ -151,7 +155,8 @@ class Drive:
             over = overrun(view, self._kernel.config().policy.cost, self._name, self._run)
         return exhausted_limit(self._allowed, turns=self._turns, idle=self._idle, left=left, over=over)
 
-    def _take_turn(self, task: Mapping[str, Any], left: float) -> None:
+    def _take_turn(self, task: Mapping[str, Any], left: float) -> DriveEnded | None:
+        """Take a turn; return the end of the drive if the model's quota is reached."""
         given = TurnInput(feature_id=self._name, task=task, last_tool_results=self._results, seconds=left)
         self._turns += 1
         try:
@@ -160,11 +165,20 @@ class Drive:
             self._tell(f"turn {self._turns}: {self._kernel.redact(refusal.message)}")
             self._record_turn(refusal.facts.get("usage"), answered=False)
             self._results = ({"ok": False, "error": refusal.as_error()},)
-            return
+            return self._at_quota(refusal) if isinstance(refusal, ModelQuotaReached) else None
         self._record_turn(msgspec.to_builtins(taken.usage), answered=True)
         if taken.note:
             self._tell(f"turn {self._turns}: {self._kernel.redact(taken.note)}")
         self._results = self._make_calls(taken.calls)
+        return None
+
+    def _at_quota(self, refusal: ModelQuotaReached) -> DriveEnded:
+        after, moment = refusal.facts.get("retry_after_seconds"), str(refusal.facts.get("retry_at") or "")
+        if not moment and isinstance(after, (int, float)):
+            moment = timestamp(later(self._kernel.clock.now(), float(after)))
+        when = f"It names a time: {moment[:16].replace('T', ' ')} UTC." if moment else "It names no time."
+        message = f"{self._kernel.redact(refusal.message)} {when}"
+        return DriveEnded(ending=DriveEnding.QUOTA_REACHED, message=message)
 
     def _make_calls(self, calls: tuple[WantedCall, ...]) -> tuple[Mapping[str, Any], ...]:
         """Make the calls, up to the first that ends the turn or fails."""

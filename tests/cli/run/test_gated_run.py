@@ -153,3 +153,17 @@ def test_what_an_agent_says_steers_no_terminal(tmp_path: Path) -> None:
     assert [line.partition("gated: ")[2] for line in ran.err.splitlines() if " turn " in line] == [
         "turn 1: a\\u{1b}[2J\\u{202e}gnp.exe turn 2: b"
     ]
+
+
+@pytest.mark.parametrize(
+    ("words", "time"),
+    [("try again in 2 hours", "It names a time: 20"), ("no more today", "It names no time.")],
+)
+def test_it_ends_at_the_quota_of_the_model_and_says_when_to_run_again(tmp_path: Path, words: str, time: str) -> None:
+    script = tmp_path / "limited.py"
+    script.write_text(f"import sys\nsys.exit('Rate limit exceeded: {words}')\n")
+    env = {"AOP_CUSTOM_AGENT": f"{sys.executable} {script}"}
+    ran = run_aop(gated_repository(tmp_path / "repo"), "gated", "run", "--agent-provider", "custom", env=env)
+    assert (ran.code, ran.out.partition(":")[0]) == (6, "quota_reached"), ran.out + ran.err
+    assert f"It says: Rate limit exceeded: {words} {time}" in ran.out
+    assert "Run this again after that time. If none is named, look at the account: it may have no credit." in ran.err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,6 +54,27 @@ def test_a_wait_is_shown_survives_a_restart_and_ends_at_once_when_a_person_resum
     shop.until_supervisor_ended()
     assert shop.statuses() == {"limited_one": "ready_to_merge"}
     assert shop.events()["quota_wait_began", "limited_one"] == 1
+
+
+def test_a_person_is_asked_about_an_account_that_names_no_time_and_may_resume(shop: Shop) -> None:
+    shop.wants("limited_one")
+    (shop.agent / "when").write_text("a while, perhaps")
+    assert shop.run("-fl", str(shop.specs)).code == 0
+    until(lambda: "quota" in run_aop(shop.root, "status").out, seconds=SECONDS)
+    assert shop.aop("resume", "limited_one").code == 0
+
+    def questions() -> list[Any]:
+        listed: list[Any] = json.loads(run_aop(shop.root, "inbox", "--json").out)["data"]["questions"]
+        return listed
+
+    until(lambda: bool(questions()), seconds=SECONDS)
+    (question,) = questions()
+    assert (question["question_id"], question["gate"], question["choices"]) == ("q1", "escalation", ["resume", "stop"])
+    assert "It says: Rate limit exceeded: try again in a while, perhaps" in question["text"]
+    (shop.agent / "paid").touch()
+    assert shop.aop("answer", "q1", "resume").code == 0
+    shop.until_supervisor_ended()
+    assert shop.statuses() == {"limited_one": "ready_to_merge"}
 
 
 @pytest.mark.parametrize(

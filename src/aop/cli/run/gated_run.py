@@ -29,6 +29,7 @@ EXITS: Mapping[DriveEnding, Exit] = {
     DriveEnding.TURNS_USED_UP: Exit.TRY_AGAIN,
     DriveEnding.TIME_IS_UP: Exit.TRY_AGAIN,
     DriveEnding.COST_CAP: Exit.NEEDS_PERSON,
+    DriveEnding.QUOTA_REACHED: Exit.TRY_AGAIN,
 }
 HINTS: Mapping[DriveEnding, str] = {
     DriveEnding.ESCALATED: (
@@ -41,6 +42,9 @@ HINTS: Mapping[DriveEnding, str] = {
     DriveEnding.TURNS_USED_UP: "Run this again to continue, or allow more with `--max-turns`.",
     DriveEnding.TIME_IS_UP: "Run this again to continue, or allow more with `--max-minutes`.",
     DriveEnding.COST_CAP: "Raise the cap in `cost` of the policy, then run this again.",
+    DriveEnding.QUOTA_REACHED: (
+        "Run this again after that time. If none is named, look at the account: it may have no credit."
+    ),
 }
 
 

@@ -19,7 +19,7 @@ from aop.core.text.counts import count
 from aop.kernel.config.gates import Mode
 from aop.kernel.features.opened_paths import NO, YES
 from aop.kernel.record.documents.features import Status
-from aop.kernel.record.documents.questions import RAISE, STOP
+from aop.kernel.record.documents.questions import RAISE, RESUME, STOP
 from aop.supervisor.policy import state
 from aop.supervisor.policy.attempts import (
     SAME_ANSWER,
@@ -155,8 +155,8 @@ def _on_answer(run: FeatureRun, event: PersonAnswered) -> Decision:
         run = replace(run, offered=False, fault=None)
         said = ToolResult(tool="person", ok=True, data={"question": event.question, "answer": event.answer})
         return _ask_worker(replace(run, turns=0, attempts=(), rung=Rung.NONE, results=(*run.results, said)))
-    if event.answer == RAISE:
-        return replace(run, held_back=None), run.held_back
+    if event.answer in (RAISE, RESUME):
+        return replace(run, held_back=None, fault=None), run.held_back
     return run, state.Finish(status=Status.BLOCKED, error=cap_reached_error(run.feature_id))
 
 

@@ -14,6 +14,8 @@ from aop.kernel.record.documents.base import Document, NonEmpty, revise
 HumanGate: TypeAlias = Literal["question", "approval", "escalation", "authorisation"]
 RAISE, STOP = "raise", "stop"
 """The answers to an authorisation about cost."""
+RESUME = "resume"
+"""The answer that ends a feature's wait for its model's quota; `stop` is the other one."""
 RETRY = "retry"
 """The answer that gives a failed worker another turn; `stop` is the other one."""
 
