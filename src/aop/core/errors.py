@@ -1360,6 +1360,29 @@ class ForgeSupportMissing(Refusal):
     hint = "Install AOP with its extra `forge`: `pip install 'aop[forge]'`."
 
 
+class UnknownRef(Refusal):
+    """No branch, tag or commit has this name."""
+
+    code = "unknown_ref"
+    hint = "Name a branch, a tag or a commit of this repository; one without a commit needs its first."
+
+
+class NothingToScan(Refusal):
+    """The commit holds no file."""
+
+    code = "nothing_to_scan"
+    move = Move.PROVE
+    hint = "Commit the sources first, or name another commit."
+
+
+class NotScanned(Refusal):
+    """The project has no deep scan that is complete."""
+
+    code = "not_scanned"
+    move = Move.PROVE
+    hint = "Scan the repository first, with `forge.scan`."
+
+
 class ContractRefused(Refusal):
     """The text is not a contract of its type; `problems` lists everything that is wrong with it."""
 

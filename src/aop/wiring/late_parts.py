@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from aop.brains.ports import Brain
     from aop.core.ids import FeatureId
     from aop.core.redaction.redactor import Redactor
+    from aop.forge.scan.ports import Scanner
     from aop.kernel.gateway.calls import Kernel
     from aop.kernel.ports.handed_in import NewId
     from aop.kernel.ports.processes import Processes
@@ -30,6 +31,7 @@ MODULES = (
     "aop.adapters.git.refs.remotes",
     "aop.adapters.models.reviewer",
     "aop.adapters.models.tokenizer",
+    "aop.adapters.projects.deep_scan.commit_scanner",
 )
 """The modules that are imported late."""
 
@@ -98,6 +100,14 @@ def late_tokenizer() -> Tokenizer:
     from aop.adapters.models.tokenizer import O200kTokenizer
 
     return O200kTokenizer()
+
+
+@_late
+def late_scanner(repository: Repository) -> Scanner:
+    """Return the reader of commits; without the extra `forge` its first use is refused."""
+    from aop.adapters.projects.deep_scan.commit_scanner import CommitScanner
+
+    return CommitScanner(repository)
 
 
 def show_workflow(kernel: Kernel, name: FeatureId) -> None:

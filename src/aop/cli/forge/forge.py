@@ -15,6 +15,8 @@ from aop.cli.shell.terminal import Terminal
 ACTIONS: Mapping[str, tuple[str, str]] = {
     "new": ("projects", "begin a project, for an idea or for a repository"),
     "ask": ("ask", "answer the questions about a project, or change answers"),
+    "scan": ("scans", "read a commit of this repository: its structure, its dependencies, its health"),
+    "map": ("scans", "show the packages of the newest scan, or one folder with its files"),
     "list": ("projects", "list the projects, and how far each is"),
     "show": ("projects", "show one project with its contracts and builds, or print one contract"),
     "edit": ("edit", "change one contract, from a file or in your editor"),

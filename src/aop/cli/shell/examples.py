@@ -38,6 +38,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "aop forge pin shop",
         'aop forge key new --label "build server"',
         "aop forge key revoke fg_0123456789",
+        "aop forge scan shop --ref main",
+        "aop forge map shop src/routes",
     ),
     "inbox": ("aop inbox", "aop inbox --answered"),
     "answer": ('aop answer q1 "Yes, rename it."',),

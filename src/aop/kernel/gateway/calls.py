@@ -129,6 +129,8 @@ class Kernel(Struct, frozen=True, kw_only=True):
     """None where nothing counts tokens."""
     epoch: int | None = None
     """The epoch of the supervisor that acts through this; None for all others (AOP-336)."""
+    capabilities: Mapping[str, Callable[[], object]] = {}
+    """Ports of the rooms above the kernel, by name; the room that declares a port says what it is."""
     show_workflow: Callable[[Kernel, FeatureId], None] = lambda _kernel, _name: None
     """Brings the worktree of a gated workflow up to the record; the caller holds the worktree."""
     prove_contracts: Callable[[Snapshot], Mapping[str, int]] = lambda _view: {}

@@ -132,21 +132,31 @@ class GitProgram:
             return GitResult(code=process.returncode, out=out.read(), err=err.read().decode("utf-8", "replace"))
 
     def start(
-        self, arguments: Sequence[str], *, cwd: Path, environment: Mapping[str, str], holding: tuple[int, ...] = ()
+        self,
+        arguments: Sequence[str],
+        *,
+        cwd: Path,
+        environment: Mapping[str, str],
+        stdin: bytes | None = None,
+        holding: tuple[int, ...] = (),
     ) -> subprocess.Popen[bytes]:
-        """Start a git that answers over pipes until its input ends, and inherits the locks in `holding`."""
+        """Start a git that answers over pipes until its input ends, and inherits the locks in `holding`.
+
+        With `stdin`, its whole input is given at once, and it has no pipe for more.
+        """
         import subprocess
 
-        return subprocess.Popen(
-            [*self._command(), *arguments],
-            cwd=cwd,
-            env={**self._environment, **environment},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            bufsize=0,
-            pass_fds=holding,
-        )
+        with _memory(stdin or b"") as given:
+            return subprocess.Popen(
+                [*self._command(), *arguments],
+                cwd=cwd,
+                env={**self._environment, **environment},
+                stdin=subprocess.PIPE if stdin is None else given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                bufsize=0,
+                pass_fds=holding,
+            )
 
     def _command(self) -> list[str]:
         return [self._executable, *(word for setting in self._settings for word in ("-c", setting))]
@@ -193,12 +203,15 @@ class GitDir:
             raise Fault(f"`git {arguments[0]}` ended with {ran.code}: {self.clean_message(ran.err)}")
         return ran
 
-    def start(self, *arguments: str, holding: tuple[int, ...] = ()) -> subprocess.Popen[bytes]:
+    def start(
+        self, *arguments: str, stdin: bytes | None = None, holding: tuple[int, ...] = ()
+    ) -> subprocess.Popen[bytes]:
         """Start a git here that answers over pipes until its input ends."""
         return self._program.start(
             [f"--git-dir={self._git_dir}", f"--work-tree={self.work_tree}", *arguments],
             cwd=self.work_tree,
             environment=self._environment,
+            stdin=stdin,
             holding=holding,
         )
 

@@ -1,0 +1,223 @@
+"""Commit scanner: reads the sources, manifests and lock files of a commit's tree."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+
+from msgspec import Struct
+
+from aop.adapters.git.objects.bulk import SizedEntry, commit_named, read_blobs, sized_entries
+from aop.adapters.git.process.output import bytes_of
+from aop.adapters.git.repository import Repository
+from aop.adapters.projects.deep_scan.facts_cache import FactsCache
+from aop.adapters.projects.deep_scan.file_kinds import (
+    LARGEST_LOCK,
+    LARGEST_MANIFEST,
+    LARGEST_SOURCE,
+    is_lock,
+    is_manifest,
+    is_test,
+    is_vendored,
+    language_of,
+)
+from aop.adapters.projects.deep_scan.manifests.manifest_reader import read_lock, read_manifest
+from aop.adapters.projects.deep_scan.parse_pool import ParsedFile, Unread, read_all
+from aop.core.errors import ForgeSupportMissing
+from aop.core.ids import CommitId
+from aop.core.text.counts import count, list_some
+from aop.forge.scan.file_facts import Language, LockFacts, ManifestFacts, SourceFacts
+from aop.forge.scan.inventory import Inventory, ScanWarning, SourceFile
+from aop.kernel.ports.git import FileMode
+from aop.kernel.ports.handed_in import Report
+
+CACHE = ".aop/scan.db"
+GRAMMAR_PACKAGES = (
+    "tree_sitter",
+    "tree_sitter_go",
+    "tree_sitter_java",
+    "tree_sitter_javascript",
+    "tree_sitter_python",
+    "tree_sitter_rust",
+    "tree_sitter_typescript",
+)
+MOST_WORKERS = 4
+_FILES_A_WORKER = 100
+_KEPT_AT_ONCE = 1_000
+_REPORTS = 10
+
+
+class _Sorted(Struct):
+    """The files of a tree by what is done with them."""
+
+    sources: list[tuple[SizedEntry, Language]] = []
+    manifests: list[SizedEntry] = []
+    locks: list[SizedEntry] = []
+    paths: list[str] = []
+    warnings: list[ScanWarning] = []
+    vendored: dict[str, int] = {}
+    size: int = 0
+
+
+class CommitScanner:
+    """Implements `aop.forge.scan.ports.Scanner` for the managed repository."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+        self._cache = FactsCache(repository.root / CACHE)
+
+    def commit_named(self, ref: str) -> CommitId | None:
+        return commit_named(self._repository.git, ref)
+
+    def read(self, commit: CommitId, report: Report) -> Inventory:
+        if missing := [name for name in GRAMMAR_PACKAGES if find_spec(name) is None]:
+            raise ForgeSupportMissing(f"Sources cannot be parsed: {list_some(missing)} not installed.")
+        found = _sort(sized_entries(self._repository.git, self._repository.objects.tree_of(commit)))
+        facts = self._facts(found, report)
+        manifests = {
+            shown_path(entry.path): read_manifest(entry.path, content)
+            for entry, content in self._contents(found.manifests, found.warnings)
+        }
+        locks = {
+            shown_path(entry.path): read_lock(entry.path, content)
+            for entry, content in self._contents(found.locks, found.warnings)
+        }
+        sources = tuple(
+            SourceFile(path=shown_path(entry.path), language=language, facts=known, is_test=is_test(entry.path))
+            for entry, language in found.sources
+            if (known := facts.get((entry.oid, language))) is not None
+        )
+        return Inventory(
+            commit=commit,
+            sources=sources,
+            manifests=manifests,
+            locks=locks,
+            paths=tuple(found.paths),
+            bytes=found.size,
+            warnings=(*found.warnings, *_problems(sources, manifests, locks)),
+        )
+
+    def _facts(self, found: _Sorted, report: Report) -> dict[tuple[str, Language], SourceFacts]:
+        keys = list(dict.fromkeys((entry.oid, language) for entry, language in found.sources))
+        facts = self._cache.known(keys)
+        missing = [key for key in keys if key not in facts]
+        known = sum((entry.oid, language) in facts for entry, language in found.sources)
+        if known:
+            report(f"{count(known, 'source file')} known from an earlier scan")
+        step = max(500, len(missing) // _REPORTS)
+        workers = min(MOST_WORKERS, os.cpu_count() or 1, 1 + len(missing) // _FILES_A_WORKER)
+        kept: list[ParsedFile] = []
+        for number, read in enumerate(read_all(self._unread(missing, found), workers=workers), start=1):
+            facts[read.oid, read.language] = read.facts
+            if not read.failed:
+                kept.append(read)
+            if len(kept) >= _KEPT_AT_ONCE:
+                self._keep(kept)
+            if number % step == 0:
+                report(f"{number} of {count(len(missing), 'source file')} read")
+        self._keep(kept)
+        return facts
+
+    def _unread(self, missing: Sequence[tuple[str, Language]], found: _Sorted) -> Iterator[Unread]:
+        languages: dict[str, list[Language]] = {}
+        for oid, language in missing:
+            languages.setdefault(oid, []).append(language)
+        for oid, content in read_blobs(self._repository.git, list(languages)):
+            for language in languages[oid]:
+                if content is not None:
+                    yield Unread(oid, language, content)
+                else:
+                    found.warnings.append(_unreadable(oid, found))
+
+    def _keep(self, kept: list[ParsedFile]) -> None:
+        if kept:
+            self._cache.keep((each.oid, each.language, each.facts) for each in kept)
+            self._cache.trim()
+            kept.clear()
+
+    def _contents(
+        self, entries: Sequence[SizedEntry], warnings: list[ScanWarning]
+    ) -> Iterator[tuple[SizedEntry, bytes]]:
+        read = dict(read_blobs(self._repository.git, list(dict.fromkeys(entry.oid for entry in entries))))
+        for entry in entries:
+            content = read[entry.oid]
+            if content is not None:
+                yield entry, content
+            else:
+                warnings.append(_warning("unreadable", entry, "Git cannot read it, or its content is damaged."))
+
+
+def _sort(entries: Iterator[SizedEntry]) -> _Sorted:
+    found = _Sorted()
+    for entry in entries:
+        found.paths.append(shown_path(entry.path))
+        found.size += entry.size
+        if entry.mode is FileMode.GITLINK:
+            found.warnings.append(_warning("submodule", entry, "Another repository; it is not read."))
+        elif entry.mode in (FileMode.FILE, FileMode.EXECUTABLE):
+            _sort_file(entry, found)
+    found.warnings += [
+        ScanWarning(code="vendored", file=folder, detail=f"{count(files, 'file')} of others, which are not read.")
+        for folder, files in found.vendored.items()
+    ]
+    return found
+
+
+def _sort_file(entry: SizedEntry, found: _Sorted) -> None:
+    """Put a file where it belongs; what is too large is named, and never read."""
+    language = language_of(entry.path)
+    if is_vendored(entry.path):
+        folder = shown_path(_vendored_folder(entry.path))
+        found.vendored[folder] = found.vendored.get(folder, 0) + 1
+    elif is_lock(entry.path):
+        _add(entry, LARGEST_LOCK, found.locks, found)
+    elif is_manifest(entry.path):
+        _add(entry, LARGEST_MANIFEST, found.manifests, found)
+    elif language is not None and entry.size > LARGEST_SOURCE:
+        found.warnings.append(_too_large(entry, LARGEST_SOURCE))
+    elif language is not None:
+        found.sources.append((entry, language))
+
+
+def _add(entry: SizedEntry, largest: int, kind: list[SizedEntry], found: _Sorted) -> None:
+    if entry.size > largest:
+        found.warnings.append(_too_large(entry, largest))
+    else:
+        kind.append(entry)
+
+
+def _vendored_folder(path: str) -> str:
+    parts = path.split("/")
+    return "/".join(parts[: next(n for n in range(1, len(parts)) if is_vendored("/".join(parts[: n + 1])))])
+
+
+def _too_large(entry: SizedEntry, largest: int) -> ScanWarning:
+    return _warning("too_large", entry, f"It has {entry.size} bytes; at most {largest} are read.")
+
+
+def _unreadable(oid: str, found: _Sorted) -> ScanWarning:
+    entry = next(entry for entry, _ in found.sources if entry.oid == oid)
+    return _warning("unreadable", entry, "Git cannot read it, or its content is damaged.")
+
+
+def _warning(code: str, entry: SizedEntry, detail: str) -> ScanWarning:
+    return ScanWarning(code=code, file=shown_path(entry.path), detail=detail)
+
+
+def _problems(
+    sources: Sequence[SourceFile], manifests: dict[str, ManifestFacts], locks: dict[str, LockFacts]
+) -> Iterator[ScanWarning]:
+    for source in sources:
+        if source.facts.problem:
+            yield ScanWarning(code="not_parsed", file=source.path, detail=f"Not parsed: {source.facts.problem}.")
+    problems = [(path, facts.problem) for path, facts in manifests.items()]
+    problems += [(path, lock.problem) for path, lock in locks.items()]
+    for path, problem in problems:
+        if problem:
+            yield ScanWarning(code="not_parsed", file=path, detail=f"Not read: {problem}.")
+
+
+def shown_path(path: str) -> str:
+    """Return a path as text; bytes that are none are shown as `\\xNN`."""
+    return path if path.isascii() else bytes_of(path).decode("utf-8", "backslashreplace")

@@ -1,0 +1,1 @@
+"""Grammars: facts from the sources of each language."""

@@ -1,0 +1,47 @@
+"""Python sources: imports, functions, classes."""
+
+from __future__ import annotations
+
+import re
+
+from tree_sitter import Node
+
+from aop.adapters.projects.deep_scan.grammars.parsed_source import Harvest, ParsedSource, line_of, text
+from aop.adapters.projects.deep_scan.grammars.python_routes import harvest_routes
+from aop.adapters.projects.deep_scan.grammars.python_tables import harvest_class_table, harvest_table_calls
+from aop.forge.scan.file_facts import ImportFact
+
+_STATEMENTS = re.compile(rb"(?:^|[:;])[ \t]*(?:async[ \t]+)?(def|class|import|from)\b", re.MULTILINE)
+
+
+def harvest(source: ParsedSource) -> Harvest:
+    """Gather the facts of a Python file."""
+    found = Harvest()
+    for _, node in source.tokens(_STATEMENTS):
+        match node.type:
+            case "function_definition":
+                found.add_function(node, text(node.child_by_field_name("name")))
+            case "class_definition":
+                found.classes += 1
+                harvest_class_table(node, found)
+            case "import_statement":
+                _harvest_import(node, found)
+            case "import_from_statement":
+                _harvest_from(node, found)
+    harvest_routes(source, found)
+    harvest_table_calls(source, found)
+    return found
+
+
+def _harvest_import(node: Node, found: Harvest) -> None:
+    for name in node.children_by_field_name("name"):
+        module = name.child_by_field_name("name") if name.type == "aliased_import" else name
+        names = (text(name),) if name.type == "aliased_import" else ()
+        found.imports.append(ImportFact(line_of(node), text(module), names, node.start_point.column > 0))
+
+
+def _harvest_from(node: Node, found: Harvest) -> None:
+    names = tuple(text(name) for name in node.children_by_field_name("name"))
+    module = text(node.child_by_field_name("module_name"))
+    if module:
+        found.imports.append(ImportFact(line_of(node), module, names, node.start_point.column > 0))

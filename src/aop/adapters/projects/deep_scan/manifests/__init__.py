@@ -1,0 +1,1 @@
+"""Manifests and lock files, read without running anything."""

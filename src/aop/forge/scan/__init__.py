@@ -1,0 +1,1 @@
+"""Scan of a repository: shapes of what was read, and what follows from it."""

@@ -1,0 +1,1 @@
+"""Findings: metrics, checks, grade and dossier, computed from facts."""

@@ -1,0 +1,130 @@
+"""Assembly of the report: everything that follows from an inventory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from aop.core.text.counts import count
+from aop.forge.scan.file_facts import UNKNOWN
+from aop.forge.scan.findings.architecture import architecture_of
+from aop.forge.scan.findings.checks import CheckSubject, run_checks, score_of
+from aop.forge.scan.findings.dependencies import lies_of, packages_of, runtimes_of
+from aop.forge.scan.findings.dossier import dossier_of, grade_of
+from aop.forge.scan.findings.stack import language_shares, stack_of
+from aop.forge.scan.imports.import_targets import Imports, resolve_imports
+from aop.forge.scan.inventory import Inventory, ScanWarning
+from aop.forge.scan.report import Architecture, Metadata, Metrics, ScanReport
+from aop.forge.scan.routes import FoundRoute, FoundTable, routes_of, tables_of
+
+MOST_WARNINGS = 100
+"""Of one kind; the rest is one line with their number."""
+UNREAD_FRAMEWORKS = frozenset(
+    "aiohttp tornado sanic bottle pyramid falcon litestar github.com/gin-gonic/gin github.com/labstack/echo/v4"
+    " github.com/go-chi/chi/v5 github.com/gofiber/fiber/v2 net/http axum actix-web actix_web rocket warp"
+    " @hapi/hapi next".split()
+)
+"""Frameworks whose routes are not read."""
+
+
+def report_of(inventory: Inventory, *, name: str) -> ScanReport:
+    """Return the report of a commit; `name` is that of the project."""
+    imports = resolve_imports(inventory)
+    routes, tables, packages = routes_of(inventory), tables_of(inventory), packages_of(inventory)
+    architecture = architecture_of(inventory, imports)
+    metrics = _metrics(inventory, imports, architecture, routes, tables, dependencies=len(packages))
+    lies = lies_of(inventory)
+    subject = CheckSubject(
+        inventory=inventory, architecture=architecture, metrics=metrics, packages=packages, lies=lies
+    )
+    checks = run_checks(subject)
+    score = score_of(checks)
+    shares = language_shares(inventory)
+    metadata = Metadata(
+        name=name,
+        description=_description(inventory),
+        files=len(inventory.paths),
+        bytes=inventory.bytes,
+        languages=shares,
+    )
+    stack = stack_of(inventory, packages, shares)
+    return ScanReport(
+        head_sha=inventory.commit,
+        metadata=metadata,
+        stack_profile=stack,
+        architecture=architecture,
+        dossier=dossier_of(metadata, stack, metrics, checks, score),
+        metrics=metrics,
+        checks=checks,
+        unknown=tuple(_unknown(inventory, imports, routes)),
+        warnings=tuple(_capped((*inventory.warnings, *lies))),
+        files_analysed=len(inventory.sources) + len(inventory.manifests) + len(inventory.locks),
+        health_grade=grade_of(score),
+        routes=routes,
+        tables=tables,
+        dependencies=packages,
+        runtimes=runtimes_of(inventory),
+    )
+
+
+def _metrics(
+    inventory: Inventory,
+    imports: Imports,
+    architecture: Architecture,
+    routes: Sequence[FoundRoute],
+    tables: Sequence[FoundTable],
+    *,
+    dependencies: int,
+) -> Metrics:
+    sources = inventory.sources
+    tests = [each for each in sources if each.is_test]
+    largest = sorted(sources, key=lambda each: (-each.facts.lines, each.path))[:5]
+    return Metrics(
+        source_files=len(sources),
+        test_files=len(tests),
+        lines=sum(each.facts.lines for each in sources),
+        test_lines=sum(each.facts.lines for each in tests),
+        functions=sum(each.facts.functions for each in sources),
+        classes=sum(each.facts.classes for each in sources),
+        packages=len(architecture.packages),
+        imports=len(imports.edges),
+        cycles=len(architecture.cycles),
+        routes=len(routes),
+        tables=len({table.name for table in tables}),
+        dependencies=dependencies,
+        long_functions=sum(len(each.facts.long_functions) for each in sources),
+        largest_files=tuple(f"{each.path}:{each.facts.lines}" for each in largest),
+        todos=sum(len(each.facts.todos) for each in sources),
+        syntax_errors=sum(bool(each.facts.error_line) for each in sources),
+    )
+
+
+def _description(inventory: Inventory) -> str:
+    """Return what the manifest nearest to the root says the repository is for."""
+    told = [(path.count("/"), path, facts.description) for path, facts in inventory.manifests.items()]
+    return next((text for _, _, text in sorted(told) if text), UNKNOWN)
+
+
+def _unknown(inventory: Inventory, imports: Imports, routes: Sequence[FoundRoute]) -> Iterator[str]:
+    used = {each.package: f"{each.file}:{each.line}" for each in reversed(imports.outside)}
+    for package in sorted(UNREAD_FRAMEWORKS & used.keys()):
+        yield f"The routes of `{package}`, imported at {used[package]}, are not read."
+    partial = [route for route in routes if not route.complete]
+    if partial:
+        first = partial[0]
+        yield f"The prefix of {count(len(partial), 'route')}, the first at {first.file}:{first.line}, was not found."
+    if _description(inventory) == UNKNOWN:
+        yield "The purpose of the repository: no manifest describes it."
+
+
+def _capped(warnings: Sequence[ScanWarning]) -> Iterator[ScanWarning]:
+    numbers = Counter(each.code for each in warnings)
+    shown: Counter[str] = Counter()
+    for each in warnings:
+        shown[each.code] += 1
+        if shown[each.code] <= MOST_WARNINGS:
+            yield each
+    for code, number in sorted(numbers.items()):
+        if number > MOST_WARNINGS:
+            more = count(number - MOST_WARNINGS, "more warning")
+            yield ScanWarning(code=code, file="", detail=f"{more} of this kind.")

@@ -1,0 +1,1 @@
+"""Imports: the file behind each one, cycles, and layers."""

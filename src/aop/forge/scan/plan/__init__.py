@@ -1,0 +1,1 @@
+"""Renovation plan: versions, and what to renew first."""

@@ -1,0 +1,216 @@
+"""`aop forge scan` and `map` as real processes, on repositories that are small, empty, hostile or unchanged."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aop.core.roles import Role
+from aop.kernel.gateway.principals import Principal
+from tests.forge.scan.shop import FILES, SECRET
+from tests.world import Ran, World, git, make_repository, run_aop
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    root = make_repository(tmp_path / "repo", FILES)
+    assert forge(root, "new", "Shop").code == 0
+    return root
+
+
+def forge(root: Path, *words: str) -> Ran:
+    return run_aop(root, "forge", *words)
+
+
+def results(root: Path, *words: str) -> dict[str, Any]:
+    found: dict[str, Any] = forge(root, "map", "shop", *words, "--json").json["data"]["results"]
+    return found
+
+
+def commit(root: Path, message: str = "More") -> str:
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", message)
+    return git(root, "rev-parse", "HEAD").strip()
+
+
+@pytest.mark.req("FORGE-226", "FORGE-126")
+def test_a_scan_finds_routes_tables_and_packages_each_with_its_place(shop: Path) -> None:
+    ran = forge(shop, "scan", "shop", "--json")
+    assert ran.code == 0, ran.err
+    data = ran.json["data"]
+    head = git(shop, "rev-parse", "HEAD").strip()
+    assert (data["run_id"], data["project_id"], data["head_sha"]) == ("shop-s1", "shop", head)
+    found = results(shop)
+    assert [(each["method"], each["path"], f"{each['file']}:{each['line']}") for each in found["routes"]] == [
+        ("POST", "/api/orders", "shop/routes/orders.py:13"),
+        ("GET", "/api/orders/{order_id}", "shop/routes/orders.py:8"),
+        ("GET", "/cart/{id}", "web/cart.js:3"),
+        ("PUT", "/cart/{id}", "web/cart.js:3"),
+        ("GET", "/health", "shop/main.py:11"),
+        ("GET", "/ping", "web/server.js:6"),
+        ("GET", "/stock/{sku}", "api/src/main/java/shop/Stock.java:6"),
+        ("DELETE", "/users/{name}", "shop/routes/users.py:6"),
+    ]
+    assert [(each["name"], each["columns"], f"{each['file']}:{each['line']}") for each in found["tables"]] == [
+        ("customers", ["id", "name"], "migrations/001.sql:2"),
+        ("orders", ["id", "total"], "shop/models.py:4"),
+    ]
+    assert found["head_sha"] == head
+    assert found["stack_profile"]["primary_language"] == "python"
+    assert found["stack_profile"]["backend"] == [
+        {"name": "express", "version": "4.19.2", "file": "web/package.json", "line": 4},
+        {"name": "fastapi", "version": "0.99.0", "file": "pyproject.toml", "line": 6},
+    ]
+    with_places = {"architecture", "dossier", "metrics", "checks", "warnings", "files_analysed", "metadata"}
+    assert with_places <= found.keys()
+
+
+@pytest.mark.req("FORGE-132")
+def test_a_lock_file_that_lies_a_cycle_and_a_secret_are_found_at_their_lines(shop: Path) -> None:
+    data = forge(shop, "scan", "shop", "--json").json["data"]
+    checks = {each["code"]: (each["result"], each["places"]) for each in data["checks"]}
+    assert checks["S05"] == ("fail", ["pyproject.toml:6"])
+    assert checks["S02"] == ("warn", ["shop/models.py:1"])
+    assert checks["S06"] == ("fail", ["shop/prices.py:3"])
+    found = results(shop)
+    assert found["architecture"]["cycles"] == [{"files": 2, "path": ["shop/models.py:1", "shop/prices.py:1"]}]
+    assert [each for each in found["warnings"] if each["code"] == "lock_disagrees"] == [
+        {
+            "code": "lock_disagrees",
+            "file": "pyproject.toml",
+            "line": 6,
+            "detail": "It asks for `fastapi` >=0.110; `uv.lock` pins 0.99.0.",
+        }
+    ]
+
+
+@pytest.mark.req("FORGE-133")
+def test_the_map_is_whole_at_package_level_and_a_path_shows_the_files(shop: Path) -> None:
+    forge(shop, "scan", "shop")
+    packages = results(shop)["architecture"]["packages"]
+    assert [(each["path"], each["layer"], each["imports"], each["modules"]) for each in packages] == [
+        ("api/src/main/java/shop", 0, [], []),
+        ("shop", 0, ["shop/routes"], []),
+        ("shop/routes", 0, ["shop"], []),
+        ("tests", 1, ["shop"], []),
+        ("web", 0, [], []),
+    ]
+    [web] = results(shop, "web")["architecture"]["packages"]
+    assert [each["name"] for each in web["modules"]] == ["cart.js", "server.js"]
+    shown = forge(shop, "map", "shop", "web")
+    assert shown.code == 0
+    assert "cart.js" in shown.out
+
+
+def test_no_secret_of_the_repository_is_stored_or_shown(shop: Path) -> None:
+    (shop / "shop" / f"{SECRET}.py").write_text(f'import {SECRET}\n@app.get("/{SECRET}")\ndef x(): ...\n')
+    commit(shop)
+    ran = forge(shop, "scan", "shop", "--json")
+    assert ran.code == 0
+    assert SECRET not in ran.out + ran.err + forge(shop, "map", "shop", "shop", "--json").out
+    stored = b"".join(path.read_bytes() for path in (shop / ".aop").glob("record.db*"))
+    assert SECRET.encode() not in stored
+
+
+def test_the_tree_of_the_named_commit_is_read_and_never_the_checkout(shop: Path) -> None:
+    old = git(shop, "rev-parse", "HEAD").strip()
+    (shop / "shop/main.py").write_text("@app.get('/uncommitted')\ndef x(): ...\n")
+    forge(shop, "scan", "shop")
+    assert "/health" in [each["path"] for each in results(shop)["routes"]]
+    (shop / "shop/main.py").write_text("")
+    commit(shop)
+    assert forge(shop, "scan", "shop", "--ref", old[:12], "--json").json["data"]["head_sha"] == old
+    assert "/health" in [each["path"] for each in results(shop)["routes"]]
+    assert forge(shop, "scan", "shop", "--ref", "main", "--json").json["data"]["run_id"] == "shop-s3"
+    assert "/health" not in [each["path"] for each in results(shop)["routes"]]
+
+
+def test_a_second_scan_reads_only_what_changed(shop: Path) -> None:
+    first = forge(shop, "scan", "shop", "--json")
+    before = results(shop)
+    again = forge(shop, "scan", "shop", "--json")
+    assert "12 source files known from an earlier scan" in again.err
+    assert (again.json["data"]["score"], results(shop)) == (first.json["data"]["score"], before)
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("shop", "--ref", "nowhere"), "unknown_ref"),
+        (("shop", "--ref=--help"), "invalid_arguments"),
+        (("shop", "--ref", "main:README.md"), "unknown_ref"),
+        (("nobody",), "unknown_project"),
+    ],
+    ids=["a ref that does not exist", "an option", "a blob", "a project that does not exist"],
+)
+def test_what_cannot_be_scanned_is_refused_and_nothing_changes(shop: Path, words: tuple[str, ...], code: str) -> None:
+    ran = forge(shop, "scan", *words, "--json")
+    assert (ran.code != 0, ran.json["error"]["code"]) == (True, code)
+    assert forge(shop, "map", "shop", "--json").json["error"]["code"] == "not_scanned"
+
+
+def test_a_repository_without_a_commit_or_without_a_file_is_refused(tmp_path: Path) -> None:
+    root = tmp_path / "repo"
+    root.mkdir()
+    git(root, "init", "-q", "-b", "main")
+    forge(root, "new", "Shop")
+    assert forge(root, "scan", "shop", "--json").json["error"]["code"] == "unknown_ref"
+    git(root, "commit", "-q", "--allow-empty", "-m", "Nothing")
+    assert forge(root, "scan", "shop", "--json").json["error"]["code"] == "nothing_to_scan"
+
+
+def test_hostile_files_are_findings_and_never_end_the_scan(shop: Path) -> None:
+    (shop / "huge.py").write_bytes(b"x = 1\n" * 1_000_000)
+    os.symlink("loop", shop / "loop")
+    os.symlink("../..", shop / "shop" / "up")
+    (shop / "shop" / "nested.py").write_text("x = " + "(" * 20_000 + ")" * 20_000 + "\n")
+    (shop / "shop" / "deep.py").write_text("x = " + "\n(" * 50_000 + "\n")
+    (shop / "web" / "slow.js").write_text('"""a\n' * 12_000)
+    (shop / "web" / "bundle.min.js").write_text("var a=1;" * 20_000)
+    (shop / "shop" / "binary.py").write_bytes(bytes(range(256)) * 10)
+    (shop / "package.json").write_text("[" * 100_000)
+    (shop / "Cargo.toml").write_text("a = " + "[" * 50_000)
+    (shop / "pom.xml").write_text('<!DOCTYPE x [<!ENTITY a "b">]><project>&a;</project>')
+    named = os.fsencode(shop) + b"/shop/na\xffme.py"
+    Path(os.fsdecode(named)).write_text("import os\n")
+    commit(shop)
+    ran = forge(shop, "scan", "shop", "--json")
+    assert ran.code == 0, ran.err
+    found = results(shop)
+    told = {each["file"]: each["code"] for each in found["warnings"] if each["code"] != "lock_disagrees"}
+    assert told.pop("web/slow.js") == "not_parsed"
+    assert told == {
+        "huge.py": "too_large",
+        "shop/nested.py": "not_parsed",
+        "web/bundle.min.js": "not_parsed",
+        "shop/binary.py": "not_parsed",
+        "package.json": "not_parsed",
+        "Cargo.toml": "not_parsed",
+        "pom.xml": "not_parsed",
+    }
+    modules = [each["name"] for each in results(shop, "shop")["architecture"]["packages"][0]["modules"]]
+    assert "na\\xffme.py" in modules
+    assert "/health" in [each["path"] for each in found["routes"]]
+
+
+def test_a_model_cannot_scan_whatever_its_role(shop: Path) -> None:
+    world = World(shop)
+    try:
+        agent = Principal(role=Role.ORCHESTRATOR, actor="agent:one")
+        answer = world.app.gateway.call(agent, "forge.scan", {"project_id": "shop"})
+    finally:
+        world.close()
+    assert answer.error is not None
+    assert answer.error["code"] == "forbidden_tool_for_role"
+
+
+def test_a_damaged_cache_is_only_empty(shop: Path) -> None:
+    forge(shop, "scan", "shop")
+    before = results(shop)
+    for path in (shop / ".aop").glob("scan.db*"):
+        path.write_bytes(b"this is no database" * 1000)
+    assert forge(shop, "scan", "shop").code == 0
+    assert results(shop) == before
