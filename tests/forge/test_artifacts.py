@@ -67,7 +67,9 @@ def test_a_secret_is_not_kept_in_an_artifact(world: World) -> None:
     assert store(world, f"key {SECRET}").content == {"content": "key [redacted:github-token]"}
 
 
-@pytest.mark.parametrize("name", ["", "x" * 61, "a\nb", "a\x00"], ids=["empty", "long", "line end", "NUL"])
+@pytest.mark.parametrize(
+    "name", ["", "x" * 61, "a\nb", "a\x00", "a:b"], ids=["empty", "long", "line end", "NUL", "two parts"]
+)
 def test_a_name_that_cannot_be_a_key_is_refused(world: World, name: str) -> None:
     with pytest.raises(InvalidArguments, match="cannot name an artifact"):
         store(world, place=ArtifactPlace(project_id="shop", artifact_type="contract", name=name))

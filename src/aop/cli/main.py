@@ -163,6 +163,13 @@ def load_verb(name: str, words: Sequence[str] = ()) -> tuple[Verb, Parser]:
     return verb, parser
 
 
+def actions_of(name: str) -> dict[str, str]:
+    """Return the actions of a verb that have a parser of their own, and what each does."""
+    verb = import_module(MODULES[name])
+    rows = verb.ACTIONS if hasattr(verb, "action_of") else {}
+    return {action: text for action, (_, text) in rows.items()}
+
+
 def _repository_of(words: Sequence[str]) -> str:
     """Return the folder that the words name, whether or not they could be parsed."""
     after = zip(words, [*words[1:], "."], strict=True)

@@ -69,6 +69,23 @@ def test_a_refusal_names_the_next_command(repository: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("Shop\u202egnihtyna", "Shop\\u{202e}gnihtyna"),
+        ("Shop \x1b[31mred\x1b[0m", "Shop \\u{1b}[31mred\\u{1b}[0m"),
+        ("Shop\n\nOK: all gates pass", "Shop OK: all gates pass"),
+        ("Sh\u0456p", "Sh\\u{456}p"),
+    ],
+    ids=["bidirectional", "terminal sequence", "line ends", "imitating letter"],
+)
+def test_a_name_cannot_steer_or_deceive_the_terminal(repository: Path, name: str, shown: str) -> None:
+    assert forge(repository, "new", name).code == 0
+    assert forge(repository, "list").out.splitlines()[1].endswith(shown)
+    (project,) = forge(repository, "list", "--json").json["data"]["projects"]
+    assert forge(repository, "show", project["project_id"]).out.startswith(f"{project['project_id']}: {shown}\n")
+
+
+@pytest.mark.parametrize(
     ("words", "said"),
     [
         ((), "the following arguments are required: ACTION"),

@@ -17,11 +17,13 @@ SECONDS = 60
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository with two features and an open question."""
+    """A repository with two features, an open question, and two projects."""
     made = make_repository(tmp_path_factory.mktemp("completion") / "repo")
     world = World(made)
     world.init("greeting")
     world.init("farewell")
+    world.ok("forge.project_new", name="Shop")
+    world.ok("forge.project_new", name="Blog")
     world.ok("inbox.ask", feature_id="greeting", gate="question", text="Which colour?")
     world.close()
     return made
@@ -50,6 +52,14 @@ LINES = [
     (("config", "worktree.li"), ["worktree.link"]),
     (("help", "comp"), ["completion"]),
     (("completion", ""), ["bash", "fish", "zsh"]),
+    (("forge", "hi"), ["history"]),
+    (("forge", "show", ""), ["blog", "shop"]),
+    (("forge", "history", "shop", "ph"), ["physics", "phases"]),
+    (("forge", "edit", "s"), ["shop"]),
+    (("forge", "edit", "shop", "ui", "--ex"), ["--expect"]),
+    (("forge", "key", "r"), ["revoke"]),
+    (("forge", "key", "new", "--scope", ""), ["read", "keys"]),
+    (("forge", "key", "revoke", ""), []),
     (("nonsense", ""), []),
     (("run", "--file", ""), []),
 ]

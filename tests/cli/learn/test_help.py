@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from aop.cli.forge.forge import ACTIONS
 from aop.cli.main import VERBS
 from aop.cli.shell.exits import EXIT_WORDS
 from tests.world import run_aop
@@ -17,6 +18,25 @@ from tests.world import run_aop
 def test_help_of_a_command_is_that_of_its_option(tmp_path: Path, verb: str) -> None:
     shown, option = run_aop(tmp_path, "help", verb), run_aop(tmp_path, verb, "--help")
     assert (shown.code, shown.out, shown.err) == (0, option.out, "")
+
+
+def test_help_of_an_action_is_that_of_its_option(tmp_path: Path) -> None:
+    shown, option = run_aop(tmp_path, "help", "forge", "edit"), run_aop(tmp_path, "forge", "edit", "--help")
+    assert (shown.code, shown.out, shown.err) == (0, option.out, "")
+    assert "--expect N" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("forge", "edti"), "`aop forge` has no help on `edti`. Did you mean `edit`?"),
+        (("merge", "edit"), "`aop merge` has no help on `edit`."),
+    ],
+    ids=["forge edti", "merge edit"],
+)
+def test_help_on_an_unknown_action_is_refused(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    ran = run_aop(tmp_path, "help", *words, "--json")
+    assert (ran.code, ran.json["error"]["message"]) == (2, said)
 
 
 def test_help_alone_lists_the_commands(tmp_path: Path) -> None:
@@ -30,7 +50,7 @@ def test_help_on_an_unknown_command_names_the_nearest(tmp_path: Path) -> None:
 
 def test_each_command_has_a_man_page_that_troff_reads_without_a_warning(tmp_path: Path) -> None:
     ran = run_aop(tmp_path, "help", "--man", "man", "--json")
-    names = {"aop.1", *(f"aop-{verb}.1" for verb in VERBS)}
+    names = {"aop.1", *(f"aop-{verb}.1" for verb in VERBS), *(f"aop-forge-{action}.1" for action in ACTIONS)}
     assert {Path(path).name for path in ran.json["data"]["written"]} == names
     assert {path.name for path in (tmp_path / "man").iterdir()} == names
     for name in names:

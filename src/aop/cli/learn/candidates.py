@@ -169,5 +169,21 @@ def _runs(app: App) -> Rows:
         return [(run.run, run.began) for run in runs_in(view.journal())]
 
 
-_LIVE: Mapping[str, Callable[[App], Rows]] = {"FEATURE": _features, "QUESTION": _questions, "RUN": _runs}
+def _projects(app: App) -> Rows:
+    projects = app.gateway.call(app.person, "forge.project_list", {}).data["projects"]
+    return [(each["project_id"], each["status"]) for each in projects]
+
+
+def _keys(app: App) -> Rows:
+    keys = app.gateway.call(app.person, "forge.key_list", {}).data["keys"]
+    return [(each["prefix"], visible(each["label"])) for each in keys if not each["revoked_at"]]
+
+
+_LIVE: Mapping[str, Callable[[App], Rows]] = {
+    "FEATURE": _features,
+    "PREFIX": _keys,
+    "PROJECT": _projects,
+    "QUESTION": _questions,
+    "RUN": _runs,
+}
 """Values that are read from the record, by the name of an argument."""

@@ -18,7 +18,7 @@ def verb_page(parser: Parser, text: str) -> str:
     words = [action for action in parser.actions if not action.option_strings]
     options = [action for action in parser.actions if action.option_strings]
     return _page(
-        parser.prog.replace(" ", "-"),
+        f"{parser.prog} {parser.action}".strip().replace(" ", "-"),
         text,
         {
             "SYNOPSIS": [_text(usage)],

@@ -37,7 +37,7 @@ class ArtifactPlace(Struct, frozen=True, kw_only=True):
 def store_artifact(kernel: Kernel, tx: Transaction, place: ArtifactPlace, content: Json) -> Artifact:
     """Store an artifact for a day, in place of one of the same name. Raises: InvalidArguments."""
     for part in (place.artifact_type, place.name):
-        if not 0 < len(part) <= LONGEST_PART or not part.isprintable():
+        if not 0 < len(part) <= LONGEST_PART or not part.isprintable() or ":" in part:
             raise InvalidArguments(f"`{ascii(part[:80])[1:-1]}` cannot name an artifact.")
     now = kernel.clock.now()
     made = copy_fields(
