@@ -16,6 +16,7 @@ from bench.checkouts import sync
 from bench.collisions import scan
 from bench.effort import Case, full, quick
 from bench.features import apply_patch, feature_init, rebase
+from bench.forge import forge
 from bench.gates import flood, gates_run
 from bench.mcp import mcp
 from bench.measurements import Measurement
@@ -39,6 +40,7 @@ CASES: Mapping[str, Case] = {
     "gates.run": gates_run,
     "history": history,
     "mcp": mcp,
+    "forge": forge,
     "throughput": throughput,
     "run": run,
     "agents": agents,

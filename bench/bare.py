@@ -1,20 +1,32 @@
-"""`python -m bench.bare stdio|http`: the SDK's server with a tool that does nothing, as a floor for ours."""
+"""`python -m bench.bare stdio|http|bytes FILE`: servers that do nothing, as a floor for ours.
+
+The first two are the SDK's server with a tool that does nothing; the third is one route that sends a file.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import sys
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import uvicorn
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
-from aop.adapters.machine.sockets import LOOPBACK, loopback_socket
-from aop.mcpserver.http import PATH, mcp_app
+from aop.adapters.machine.sockets import loopback_socket
+from aop.mcpserver.http import PATH, mcp_app, origin_of
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 NOTHING = "nothing"
 
@@ -38,17 +50,27 @@ async def _over_stdio() -> None:
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
-def _over_http() -> None:
+def _over_http(app_of: Callable[[str], ASGIApp]) -> None:
     with loopback_socket(0) as listening:
         listening.listen()
-        origin = f"http://{LOOPBACK}:{listening.getsockname()[1]}"
+        origin = origin_of(listening)
         print(json.dumps({"data": {"url": origin + PATH}}), flush=True)
-        config = uvicorn.Config(mcp_app(bare_server(), origin), log_config=None, access_log=False)
+        config = uvicorn.Config(app_of(origin), log_config=None, access_log=False)
         asyncio.run(uvicorn.Server(config).serve(sockets=[listening]))
 
 
+def _one_route(body: bytes) -> ASGIApp:
+    async def send(_request: Request) -> Response:
+        return Response(body, media_type="application/json")
+
+    return Starlette(routes=[Route(PATH, send)])
+
+
 if __name__ == "__main__":
-    if sys.argv[1] == "stdio":
-        anyio.run(_over_stdio)
-    else:
-        _over_http()
+    match sys.argv[1:]:
+        case ["stdio"]:
+            anyio.run(_over_stdio)
+        case ["http"]:
+            _over_http(lambda origin: mcp_app(bare_server(), origin))
+        case ["bytes", file]:
+            _over_http(lambda _origin: _one_route(Path(file).read_bytes()))

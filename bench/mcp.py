@@ -70,8 +70,8 @@ def _over_stdio(scene: Scene) -> Pair:
 
 
 def _over_http(scene: Scene) -> Pair:
-    ours = _connected_over_http((*AOP, "serve", "--port", "0", "--json", "--repo", str(scene.root)), scene.token())
-    return ours, _connected_over_http((*BARE, "http"), "none")
+    ours = connected_over_http((*AOP, "serve", "--port", "0", "--json", "--repo", str(scene.root)), scene.token())
+    return ours, connected_over_http((*BARE, "http"), "none")
 
 
 @contextmanager
@@ -88,7 +88,8 @@ def _connected(to: Any) -> Iterator[Connection]:
 
 
 @contextmanager
-def _connected_over_http(argv: tuple[str, ...], token: str) -> Iterator[Connection]:
+def connected_over_http(argv: tuple[str, ...], token: str) -> Iterator[Connection]:
+    """Start a server, and connect to it over HTTP."""
     http = httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"})
     with serving(argv) as url, _connected(streamable_http_client(url, http_client=http)) as call:
         yield call

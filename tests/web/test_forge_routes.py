@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import httpx2
 import jsonschema
@@ -60,25 +59,24 @@ def server(world: World) -> Iterator[Served]:
         yield running
 
 
-def facts(contract: ContractType, text: str, version: int, updated_at: str) -> dict[str, Any]:
-    return {
-        "contract_type": contract,
-        "version": version,
-        "size_chars": len(text),
-        "sha256": sha256_hex(text.encode()),
-        "updated_at": updated_at,
-    }
-
-
 @pytest.mark.req("FORGE-092", "FORGE-098")
 def test_the_context_of_a_project_has_facts_and_no_text(server: Served) -> None:
     answer = get(server, "/api/mcp/context/shop").json()
-    now = [each.pop("updated_at") for each in answer["contracts"]]
+    times = [each.pop("updated_at") for each in answer["contracts"]]
+    changed = max(times)
     texts = {**NINE, ContractType.UI: EDITED}
-    assert (len(now), answer) == (
+    assert (len(times), answer) == (
         9,
         {
-            "project": {"id": "shop", "name": "shop", "status": "contracts_generated"},
+            "project": {
+                "id": "shop",
+                "name": "shop",
+                "status": "contracts_generated",
+                "mode": "full",
+                "flow": "greenfield",
+                "created_at": NOW,
+                "updated_at": changed,
+            },
             "contracts": [
                 {
                     "contract_type": each,

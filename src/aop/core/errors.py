@@ -1561,3 +1561,11 @@ class UnknownNote(Refusal):
 
     code = "unknown_note"
     hint = "Call `forge_scratchpad` with `list` for the keys that exist."
+
+
+class ForgeUnreachable(Refusal):
+    """Another AOP does not answer, or not as one does."""
+
+    code = "forge_unreachable"
+    move = Move.RETRY
+    hint = "Check the address after `--forge`, and that `aop serve` runs there."

@@ -15,24 +15,24 @@ from starlette.routing import BaseRoute, Route
 from aop.core.digests import sha256_hex
 from aop.core.errors import Refusal
 from aop.core.ids import is_feature_id
-from aop.forge.projects.keys import READ_SCOPE
-from aop.forge.projects.owners import the_build, the_project
-from aop.kernel.gateway.gateway import Gateway
-from aop.kernel.ports.call_log import LoggedCall
-from aop.kernel.record.port import Snapshot
-from aop.web.events import EventStreams
-from aop.web.forge_answers import (
-    BatchText,
-    BuildContracts,
-    ContractList,
-    ContractText,
-    ProjectContext,
+from aop.forge.projects.http_bodies import (
+    HttpBatch,
+    HttpBuild,
+    HttpContext,
+    HttpContract,
+    HttpContracts,
     batch_text,
     build_contracts,
     contract_list,
     contract_text,
     project_context,
 )
+from aop.forge.projects.keys import READ_SCOPE
+from aop.forge.projects.owners import the_build, the_project
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.ports.call_log import LoggedCall
+from aop.kernel.record.port import Snapshot
+from aop.web.events import EventStreams
 from aop.web.forge_door import ForgeDoor, KeyHolder, refused
 from aop.web.openapi import OPENAPI_PATH, Operation, openapi_document
 
@@ -62,25 +62,25 @@ class ReadRoute(Struct, frozen=True, kw_only=True):
     scope: str = READ_SCOPE
 
 
-def _contracts(asked: Reading) -> ContractList:
+def _contracts(asked: Reading) -> HttpContracts:
     return contract_list(asked.view, the_project(asked.view, asked.values["project_id"], asked.holder.principal))
 
 
-def _contract(asked: Reading) -> ContractText:
+def _contract(asked: Reading) -> HttpContract:
     project = the_project(asked.view, asked.values["project_id"], asked.holder.principal)
     return contract_text(asked.view, project, asked.values["contract_type"])
 
 
-def _batch(asked: Reading) -> BatchText:
+def _batch(asked: Reading) -> HttpBatch:
     project = the_project(asked.view, asked.values["project_id"], asked.holder.principal)
     return batch_text(asked.view, project, asked.values["batch"])
 
 
-def _context(asked: Reading) -> ProjectContext:
+def _context(asked: Reading) -> HttpContext:
     return project_context(asked.view, the_project(asked.view, asked.values["project_id"], asked.holder.principal))
 
 
-def _build_contracts(asked: Reading) -> BuildContracts:
+def _build_contracts(asked: Reading) -> HttpBuild:
     build = the_build(asked.view, asked.values["build_id"], asked.holder.principal)
     asked.door.count_build(build.build_id)
     return build_contracts(asked.view, build)
@@ -90,38 +90,38 @@ READ_ROUTES: tuple[ReadRoute, ...] = (
     ReadRoute(
         path="/api/projects/{project_id}/contracts",
         summary="The contracts of a project, without their text.",
-        answer=ContractList,
+        answer=HttpContracts,
         read=_contracts,
     ),
     ReadRoute(
         path="/api/projects/{project_id}/contracts/{contract_type}",
         summary="A contract of a project as it is now.",
-        answer=ContractText,
+        answer=HttpContract,
         read=_contract,
     ),
     ReadRoute(
         path="/api/projects/{project_id}/contracts/history/{batch}",
         summary="An earlier batch of all nine contracts, or the newest.",
-        answer=BatchText,
+        answer=HttpBatch,
         read=_batch,
         never_changes=True,
     ),
     ReadRoute(
         path="/api/mcp/context/{project_id}",
         summary="A project with the facts about its contracts.",
-        answer=ProjectContext,
+        answer=HttpContext,
         read=_context,
     ),
     ReadRoute(
         path="/api/mcp/context/{project_id}/{contract_type}",
         summary="A contract of a project as it is now.",
-        answer=ContractText,
+        answer=HttpContract,
         read=_contract,
     ),
     ReadRoute(
         path="/api/mcp/build/{build_id}/contracts",
         summary="The contracts that a build began with.",
-        answer=BuildContracts,
+        answer=HttpBuild,
         read=_build_contracts,
         never_changes=True,
     ),

@@ -11,8 +11,8 @@ from msgspec import Struct
 from aop.core.version import VERSION
 from aop.forge.contracts.types import CONTRACT_TYPES
 from aop.forge.projects.documents import PROJECT_ID_PATTERN
+from aop.forge.projects.http_bodies import HttpRefusal
 from aop.web.events import SSE_PATH, ForgeEvent
-from aop.web.forge_answers import HttpRefusal
 
 OPENAPI_PATH = "/api/openapi.json"
 

@@ -20,7 +20,7 @@ from aop.core.ids import feature_id
 from aop.core.roles import Role
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.gateway.tokens import LONGEST_LIFE, TokenOrder
-from aop.wiring.build import App
+from aop.wiring.build import App, Settings
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,11 +36,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--project", metavar="P", help="read this project only; without a token one is made for the role"
     )
     parser.add_argument("--build", metavar="B", help="read this build and its contracts only")
+    parser.add_argument(
+        "--forge", metavar="URL", help="read the contracts of another AOP, with the key in FORGEGUARD_API_KEY"
+    )
     parser.add_argument("--url", help="config: the address of a running `aop serve`, instead of a command")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Serve until the client disconnects; standard output belongs to the protocol."""
+    if arguments.forge is not None:
+        return _serve_remote(arguments, terminal)
     with open_app(arguments) as app:
         if arguments.words:
             return _configure(app, arguments, terminal)
@@ -87,6 +92,20 @@ def _narrowed_caller(app: App, arguments: argparse.Namespace, token: str) -> Pri
         )
     with app.record.read() as view:
         return narrowed(view, principal, arguments.project, arguments.build)
+
+
+def _serve_remote(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Serve the read tools of another AOP; whose projects they are, that AOP decides by the key."""
+    from aop.mcpserver.stdio import serve_stdio
+    from aop.wiring.remote_forge import remote_gateway
+
+    if arguments.words:
+        raise InvalidCliArgs("`--forge` takes no words.", hint="Leave out `config HOST`.")
+    role = arguments.role or Role.SCOUT
+    caller = Principal(role=role, actor=f"{role}:*", project=arguments.project, build=arguments.build)
+    with remote_gateway(Settings.from_env(os.environ), arguments.forge) as gateway:
+        serve_stdio(gateway, lambda: caller, terminal.say)
+    return Exit.OK
 
 
 def _configure(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:

@@ -67,7 +67,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "aop token coder --build corner-shop-b1",
         "aop token list",
     ),
-    "mcp": ("aop mcp config claude --role builder --feature greeting", "aop mcp --project corner-shop --role scout"),
+    "mcp": (
+        "aop mcp config claude --role builder --feature greeting",
+        "aop mcp --project corner-shop --role scout",
+        "aop mcp --forge http://127.0.0.1:4777 --project corner-shop",
+    ),
     "serve": ("aop serve --port 4777",),
     "tools": ("aop tools", "aop tools --role planner"),
     "call": ("""aop call feature.init '{"feature_id": "greeting"}'""", "aop call report.dashboard"),

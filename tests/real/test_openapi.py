@@ -1,0 +1,66 @@
+"""schemathesis over the OpenAPI of `aop serve`: no request gets an answer that the document does not describe."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.forge.projects import stored
+from tests.mcpserver.clients import served
+from tests.real.conftest import REAL
+from tests.web.forge_servers import KEY, put_build, put_key, put_project
+from tests.world import World
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
+
+SCHEMATHESIS = "schemathesis==4.32.5"
+KNOWN = """\
+[parameters]
+"path.project_id" = "shop"
+"path.build_id" = "build-1"
+"path.batch" = 1
+"""
+
+
+@pytest.fixture(scope="module")
+def schemathesis() -> Path:
+    """Install it from PyPI, into an environment of its own."""
+    home = REAL / "schemathesis"
+    program = home / "bin" / "schemathesis"
+    if not program.exists():
+        subprocess.run([f"{sys.base_prefix}/bin/python3", "-m", "venv", str(home)], check=True)
+        subprocess.run([str(home / "bin" / "python"), "-m", "pip", "install", "-q", SCHEMATHESIS], check=True)
+    return program
+
+
+@pytest.mark.parametrize("values", ["", KNOWN], ids=["any ids", "known ids"])
+def test_every_answer_is_one_that_the_document_describes(
+    schemathesis: Path, world: World, tmp_path: Path, values: str
+) -> None:
+    (tmp_path / "schemathesis.toml").write_text(values)
+    put_key(world, KEY, scopes=("read", "write", "keys"))
+    put_project(world, "shop")
+    put_build(world, "build-1", "shop", 1, stored(world, "shop").sha256)
+    with served(world.root) as running:
+        done = subprocess.run(
+            [
+                str(schemathesis),
+                *("run", f"{running.origin}/api/openapi.json"),
+                *("--header", f"Authorization: Bearer {KEY}"),
+                *("--exclude-path", "/api/events"),  # a stream does not end
+                *("--checks", "all", "--exclude-checks", "positive_data_acceptance"),  # most ids are unknown
+                *("--rate-limit", "80/s", "--max-examples", "40", "--seed", "1", "--no-color"),
+            ],
+            cwd=tmp_path,
+            env={**os.environ, "HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=500,
+        )
+        assert (done.returncode, running.process.poll()) == (0, None), done.stdout[-8000:]
+        assert ("Missing test data" in done.stdout) == (not values)
