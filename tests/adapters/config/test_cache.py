@@ -97,6 +97,24 @@ def test_a_base_branch_that_moved_is_read_again_in_this_process_and_in_the_next(
     assert (features_of(running), features_of(new_process(root))) == (4, 4)
 
 
+def test_a_base_branch_that_moved_to_the_same_files_is_not_read_again(root: Path) -> None:
+    running, questions = Questions(root), Questions(root)
+    config = kept_config(running, root)
+    assert features_of(config) == 3
+    git(root, "commit", "-q", "--allow-empty", "-m", "Something else")
+    assert (features_of(config), "blob" in running.asked) == (3, False)
+    assert (features_of(kept_config(questions, root)), questions.asked) == (3, ["head of main"])
+
+
+def test_a_base_branch_whose_old_commit_is_gone_is_read_again(root: Path) -> None:
+    git(root, "checkout", "-q", "--orphan", "other")
+    commit_policy(root, features=4)
+    git(root, "branch", "-qf", "main", "other")
+    git(root, "reflog", "expire", "--expire=now", "--all")
+    git(root, "prune", "--expire=now")
+    assert (features_of(new_process(root)), features_of(new_process(root))) == (4, 4)
+
+
 def test_a_file_that_changed_in_the_checkout_is_warned_of_in_this_process_and_in_the_next(root: Path) -> None:
     running = new_process(root)
     assert running().warnings == ()

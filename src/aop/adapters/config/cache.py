@@ -1,6 +1,7 @@
 """Cache of the configuration in force, shared by processes until a source changes.
 
-Reading the sources takes YAML and a dozen questions to git; checking that none has changed takes one question.
+Reading the sources takes YAML and a dozen questions to git; checking that none has changed takes one question, and
+after a branch has moved a comparison of its folder.
 """
 
 from __future__ import annotations
@@ -68,9 +69,10 @@ class CachedConfig:
         """Return the cached configuration if it still holds, or read it again. Raises: as `read_config`."""
         files = self._source_files()
         entry = self._entry or self._stored_entry()
-        if entry is not None and entry.files == files and self._are_current(entry.heads):
-            self._entry = entry
-            return entry.config
+        current = self._current(entry) if entry is not None and entry.files == files else None
+        if current is not None:
+            self._entry = current
+            return current.config
         # A cached configuration needs no YAML.
         from aop.adapters.config.reader import read_with_heads
 
@@ -80,8 +82,26 @@ class CachedConfig:
             self._store(self._entry)
         return config
 
-    def _are_current(self, heads: dict[str, CommitId | None]) -> bool:
-        return all(self._head_of(branch) == head for branch, head in heads.items())
+    def _current(self, entry: _CacheEntry) -> _CacheEntry | None:
+        """Return an entry with the heads of now; None if a branch has other files, or came or went."""
+        heads = {branch: self._head_of(branch) for branch in entry.heads}
+        if heads == entry.heads:
+            return entry
+        if not all(self._has_same_files(old, heads[branch]) for branch, old in entry.heads.items()):
+            return None
+        moved = msgspec.structs.replace(entry, heads=heads)
+        self._store(moved)
+        return moved
+
+    def _has_same_files(self, old: CommitId | None, new: CommitId | None) -> bool:
+        if old is None or new is None or old == new:
+            return old == new
+        paths = [f"{FOLDER}/{name}.yaml" for name in NAMES]
+        # The old commit may have been collected.
+        with suppress(Fault):
+            before, now = self._trees.tree_of(old), self._trees.tree_of(new)
+            return all(self._trees.entry(before, path) == self._trees.entry(now, path) for path in paths)
+        return False
 
     def _source_files(self) -> _SourceFiles | None:
         """Return the sources outside of git; None if a file cannot be read."""
