@@ -13,6 +13,7 @@ from aop.adapters.git.repository import Repository, open_repository
 from aop.core.errors import CheckoutBusy, CheckoutChanged, CheckoutNeedsFilter
 from aop.core.ids import CommitId, ObjectId
 from aop.kernel.ports.git import CheckoutStep
+from tests.adapters.git.repositories import with_noted_git
 from tests.world import git, make_repository
 
 
@@ -70,6 +71,25 @@ def test_an_update_that_was_killed_between_two_files_is_finished(repository: Rep
     assert status(repository) == ""
     assert (repository.root / "src/b.txt").read_text() == "merged\n"
     assert repository.checkout_behind("main") is None
+
+
+@pytest.mark.parametrize(
+    ("staged", "asked"), [(None, ["config", "read-tree"]), ("src/b.txt", ["diff-index", "config", "read-tree"])]
+)
+def test_an_index_that_holds_the_old_tree_and_notes_it_is_not_compared_by_git(
+    repository: Repository, tmp_path: Path, staged: str | None, asked: list[str]
+) -> None:
+    step = moved(repository, {"src/a.txt": "merged\n"})
+    if staged is not None:
+        (repository.root / staged).write_text("staged\n")
+        git(repository.root, "add", staged)
+    starts = tmp_path / "starts"
+    noted = open_repository(repository.root, {**with_noted_git(starts), "HOME": str(tmp_path)})
+    assert noted.checkout.follow("main") == step
+    noted.close()
+    words = [word for line in starts.read_text().splitlines() for word in line.split()]
+    assert [word for word in words if word in ("config", "diff-index", "read-tree")] == asked
+    assert status(repository) == ("" if staged is None else f"M  {staged}\n")
 
 
 def test_without_a_crash_an_emptied_file_is_a_change_of_the_person(repository: Repository) -> None:

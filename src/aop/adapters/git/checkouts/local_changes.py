@@ -17,6 +17,8 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from aop.adapters.git.checkouts.settings import CheckoutSettings, without_filters
+from aop.adapters.git.index.format import layout_of
+from aop.adapters.git.index.tree_cache import cached_tree
 from aop.adapters.git.objects.loose import id_of, object_bytes
 from aop.adapters.git.process.output import bytes_of, file_mode, object_id, quote_name, raw_changes
 from aop.adapters.git.process.program import GitDir
@@ -24,6 +26,7 @@ from aop.core.ids import TreeId
 from aop.kernel.ports.git import FileMode, TreeChange, TreeEntry
 
 Side: TypeAlias = tuple[FileMode, str] | None
+_LARGEST_INDEX = 512 * 1024
 _UNMERGED: Side = (FileMode.FILE, "")
 
 
@@ -36,6 +39,20 @@ class StepExamination(Struct, frozen=True, kw_only=True):
     """Files that are as in the new tree already, while the index is not."""
     emptied: tuple[str, ...]
     """Files that a killed git was about to write."""
+
+
+def index_tree(path: Path, *, digest_size: int) -> TreeId | None:
+    """Return the tree that an index holds without any change, if its notes say so; None if git has to be asked."""
+    # Of a larger one git knows sooner.
+    if os.path.getsize(path) > _LARGEST_INDEX:
+        return None
+    known = layout_of(path.read_bytes(), digest_size=digest_size)
+    return None if known is None else cached_tree(known.folders, digest_size=digest_size)
+
+
+def old_sides(changes: Sequence[TreeChange]) -> dict[str, Side]:
+    """Return what an index holds at the paths of a step if it holds the old tree."""
+    return {change.path: _side(change.old) for change in changes}
 
 
 def staged_sides(git: GitDir, tree: TreeId) -> dict[str, Side]:

@@ -130,21 +130,23 @@ class UserCheckout:
             return head
         from aop.adapters.git.checkouts.local_changes import is_behind
 
-        new = self._objects.tree_of(head)
-        changes = self._objects.changes(self._objects.tree_of(note.shows), new)
-        return note.shows if is_behind(changes, self._staged(new)) else head
+        old, new = self._objects.tree_of(note.shows), self._objects.tree_of(head)
+        changes = self._objects.changes(old, new)
+        return note.shows if is_behind(changes, self._staged(old, new, changes)) else head
 
-    def _staged(self, tree: TreeId) -> Mapping[str, Side]:
-        """Return where the index differs from a tree, as it is or as it was read last."""
-        from aop.adapters.git.checkouts.local_changes import staged_sides
+    def _staged(self, old: TreeId, new: TreeId, changes: Sequence[TreeChange]) -> Mapping[str, Side]:
+        """Return where the index differs from the new tree of a step, as it is or as it was read last."""
+        from aop.adapters.git.checkouts.local_changes import index_tree, old_sides, staged_sides
 
+        path = self._git_dir / "index"
         try:
-            index = os.stat(self._git_dir / "index")
+            index = os.stat(path)
         except FileNotFoundError:
-            return staged_sides(self._git, tree)
-        key = (tree, index.st_ino, index.st_mtime_ns, index.st_size)
+            return staged_sides(self._git, new)
+        key = (new, index.st_ino, index.st_mtime_ns, index.st_size)
         if self._seen is None or self._seen[0] != key:
-            self._seen = (key, staged_sides(self._git, tree))
+            is_old = index_tree(path, digest_size=self._digest_size) == old
+            self._seen = (key, old_sides(changes) if is_old else staged_sides(self._git, new))
         return self._seen[1]
 
     def _has_branch(self, branch: str) -> bool:
@@ -176,7 +178,7 @@ class UserCheckout:
             )
         note = self._notes.read(branch)
         local = LocalChanges(self._git, self._root, self._settings, digest_size=self._digest_size)
-        staged = self._staged(new)
+        staged = self._staged(old, new, changes)
         found = local.examine(changes, staged, after_crash=note is not None and note.begun)
         if found.blocking:
             raise changes_in_the_way(found.blocking)
