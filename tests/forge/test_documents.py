@@ -22,8 +22,11 @@ SHAPES = {
 }
 
 
+@pytest.mark.req("FORGE-224")
 def test_every_document_has_a_golden_one() -> None:
     assert sorted(STORED) == sorted(SHAPES)
+    needed = {"forge_user", "forge_project", "contract", "contract_batch", "forge_build", "forge_key", "scout_run"}
+    assert needed <= set(SHAPES)
 
 
 @pytest.mark.parametrize("kind", sorted(STORED))

@@ -35,7 +35,6 @@ def journal(world: World) -> list[str]:
         return [entry.event.kind for entry in view.journal()]
 
 
-@pytest.mark.req("FORGE-224")
 def test_a_project_begins_as_a_draft_of_the_local_user(world: World) -> None:
     made = world.ok("forge.project_new", name="  Corner   Shop ", mode="mini")
     expected = {

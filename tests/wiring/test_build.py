@@ -8,7 +8,7 @@ import subprocess
 import sys
 from importlib import import_module
 
-from aop import gated
+from aop import forge, gated
 from aop.kernel import tools
 from aop.kernel.gateway.calls import Tool
 from aop.wiring.catalogue import CATALOGUE
@@ -30,7 +30,7 @@ NOT_FOR_STATUS = {
 }
 MODULES = [
     found.name
-    for home in (tools, gated)
+    for home in (tools, gated, forge)
     for found in pkgutil.walk_packages(home.__path__, f"{home.__name__}.")
     if not found.ispkg
 ]
