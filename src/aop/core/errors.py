@@ -1569,3 +1569,17 @@ class ForgeUnreachable(Refusal):
     code = "forge_unreachable"
     move = Move.RETRY
     hint = "Check the address after `--forge`, and that `aop serve` runs there."
+
+
+class UnknownClause(Refusal):
+    """The contracts have no such clause."""
+
+    code = "unknown_clause"
+    hint = "Name a clause as `forge.check` lists it."
+
+
+class NothingToAccept(Refusal):
+    """The clause is not violated, so there is nothing to accept."""
+
+    code = "nothing_to_accept"
+    hint = "See the violated clauses with `forge.check`."

@@ -25,6 +25,7 @@ ACTIONS: Mapping[str, tuple[str, str]] = {
     "export": ("versions", "write the contracts into a new folder"),
     "key": ("key", "make, list or revoke the keys for the HTTP interface"),
     "pin": ("versions", "make a build that keeps reading the contracts as they are now"),
+    "check": ("check", "test the code by the contracts: boundaries, routes, tables"),
 }
 """Each action: the module of this folder that has it in its `ACTIONS`, and what it does."""
 

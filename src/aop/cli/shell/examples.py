@@ -40,6 +40,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "aop forge key revoke fg_0123456789",
         "aop forge scan shop --ref main",
         "aop forge map shop src/routes",
+        "aop forge check shop --junit check.xml",
     ),
     "inbox": ("aop inbox", "aop inbox --answered"),
     "answer": ('aop answer q1 "Yes, rename it."',),

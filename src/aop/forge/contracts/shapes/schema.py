@@ -19,7 +19,7 @@ _RULE = re.compile(r":?-+:?")
 _REFERENCE = re.compile(r"references\s+`?([A-Za-z_][\w.]*)", re.IGNORECASE)
 
 
-class Column(Struct, frozen=True, kw_only=True):
+class SchemaColumn(Struct, frozen=True, kw_only=True):
     """One column of a table."""
 
     name: str
@@ -28,11 +28,11 @@ class Column(Struct, frozen=True, kw_only=True):
     line: int
 
 
-class Table(Struct, frozen=True, kw_only=True):
+class SchemaTable(Struct, frozen=True, kw_only=True):
     """One table."""
 
     name: str
-    columns: tuple[Column, ...]
+    columns: tuple[SchemaColumn, ...]
     line: int
 
     def references(self) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ class Table(Struct, frozen=True, kw_only=True):
 class Schema(Struct, frozen=True, kw_only=True):
     """The tables of a project."""
 
-    tables: tuple[Table, ...]
+    tables: tuple[SchemaTable, ...]
 
 
 def read_schema(text: str, problems: Problems) -> Schema:
@@ -61,7 +61,7 @@ def read_schema(text: str, problems: Problems) -> Schema:
     return Schema(tables=tuple(tables))
 
 
-def _table(section: Section, problems: Problems) -> Table | None:
+def _table(section: Section, problems: Problems) -> SchemaTable | None:
     rows = [
         (section.line + at, _cells(line)) for at, line in enumerate(section.own, start=1) if line.strip()[:1] == "|"
     ]
@@ -73,16 +73,16 @@ def _table(section: Section, problems: Problems) -> Table | None:
         return None
     columns = [_column(cells, line) for line, cells in rows[1:] if not all(_RULE.fullmatch(cell) for cell in cells)]
     _check_columns(name, columns, problems)
-    return Table(name=name, columns=tuple(columns), line=section.line)
+    return SchemaTable(name=name, columns=tuple(columns), line=section.line)
 
 
 def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip().strip("|").split("|")]
 
 
-def _column(cells: Sequence[str], line: int) -> Column:
+def _column(cells: Sequence[str], line: int) -> SchemaColumn:
     name, kind, *rules = [*cells, "", ""]
-    return Column(
+    return SchemaColumn(
         name=name.replace("`", "").replace("*", ""),
         type=kind.replace("`", ""),
         rules=" ".join(rules).strip(),
@@ -90,7 +90,7 @@ def _column(cells: Sequence[str], line: int) -> Column:
     )
 
 
-def _check_columns(table: str, columns: Sequence[Column], problems: Problems) -> None:
+def _check_columns(table: str, columns: Sequence[SchemaColumn], problems: Problems) -> None:
     if not columns:
         problems.add(f"The table {quoted(table)} has no columns.")
     names = [column.name.casefold() for column in columns]

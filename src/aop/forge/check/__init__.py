@@ -1,0 +1,1 @@
+"""Check: the clauses of contracts as tests of the code at a commit."""

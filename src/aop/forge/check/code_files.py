@@ -1,0 +1,45 @@
+"""Code files: the code at a commit, read from its tree as clauses need it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from aop.core.ids import CommitId, ObjectId
+from aop.forge.check.clauses import Code
+from aop.forge.scan.ports import Scanner
+from aop.kernel.ports.git import FileMode, GitObjects
+from aop.kernel.ports.handed_in import Report
+
+LARGEST_FILE = 1024 * 1024
+_BINARY_BYTES = 8000
+
+
+def code_at(commit: CommitId, scanner: Scanner, objects: GitObjects, report: Report) -> Code:
+    """Return the code at a commit. Raises: ForgeSupportMissing."""
+    entries = objects.entries(objects.tree_of(commit))
+    files = {each.path: each.oid for each in entries if each.mode in (FileMode.FILE, FileMode.EXECUTABLE)}
+    named = {path: oid for path, oid in files.items() if path.isprintable()}
+    return Code(inventory=scanner.read(commit, report), paths=tuple(named), lines=_Files(objects, named).lines)
+
+
+class _Files:
+    """Files of a tree; the last ones stay in memory, because several patterns look at each."""
+
+    def __init__(self, objects: GitObjects, oids: Mapping[str, ObjectId]) -> None:
+        self._objects = objects
+        self._oids = oids
+        self.lines = lru_cache(maxsize=512)(self._lines)
+
+    def _lines(self, path: str) -> Sequence[str] | None:
+        oid = self._oids.get(path)
+        if oid is None or self._objects.blob_size(oid) > LARGEST_FILE:
+            return None
+        content = self._objects.blob(oid)
+        if b"\0" in content[:_BINARY_BYTES]:
+            return None
+        try:
+            text = content.decode("utf-8")
+        except UnicodeDecodeError:
+            return None
+        return tuple(text.replace("\r\n", "\n").removesuffix("\n").split("\n"))
