@@ -604,6 +604,14 @@ class CheckoutBusy(Refusal):
     hint = "End it, then repeat the command; with `--leave-checkout`, `aop merge` leaves the checkout as it is."
 
 
+class CheckoutUnknown(Refusal):
+    """The checkout looks like an older commit of the base branch, and AOP's note of where it stood is missing."""
+
+    code = "checkout_unknown"
+    move = Move.ASK_PERSON
+    hint = "Compare the checkout with `git status`; AOP changes nothing there."
+
+
 class CheckoutNeedsFilter(Refusal):
     """The checkout of the base branch needs a filter program of git, and AOP starts none."""
 

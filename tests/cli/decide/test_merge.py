@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,30 @@ def test_sync_stops_at_a_staged_change_in_a_merged_file(root: Path) -> None:
     ran = run_aop(root, "sync", "--json")
     assert (ran.code, ran.json["error"]["code"]) == (4, "checkout_changed")
     assert (root / "src/a.txt").read_text() == git(root, "show", ":src/a.txt") == "mine\n"
+
+
+def test_sync_without_its_note_names_the_older_commit_that_the_index_shows(root: Path) -> None:
+    old = git(root, "rev-parse", "main").strip()
+    for name in ("one", "two"):
+        assert run_aop(root, "merge", name, "--yes", "--leave-checkout").code == 0
+    (root / "README.md").write_text("Mine.\n")
+    git(root, "add", "README.md")
+    (root / ".aop/checkout.json").unlink()
+    before = status(root)
+    ran = run_aop(root, "sync", "--json")
+    error = ran.json["error"]
+    assert (ran.code, error["code"], status(root)) == (4, "checkout_unknown", before)
+    assert (error["details"]["shows"], error["details"]["paths"]) == (old, ["src/a.txt", "src/two.txt"])
+    head = git(root, "rev-parse", "main").strip()
+    command = f"git update-index -q --refresh; git read-tree -m -u {old} {head}"
+    assert error["details"]["suggested_next_actions"] == [
+        f"If you did not stage that yourself, update the checkout: `{command}`."
+    ]
+    subprocess.run(["sh", "-c", command], cwd=root, check=True)
+    assert (status(root), run_aop(root, "sync").err) == (
+        "M  README.md\n",
+        "The checkout is up to date with `main`.\n",
+    )
 
 
 @pytest.mark.unmeasured

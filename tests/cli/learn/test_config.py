@@ -93,9 +93,9 @@ Type     list of mappings
 
 Each item has:
   cmd: A command that makes a worktree ready, word by word, run before its first gates.
-  inputs: Globs of tracked files; the command is run again when one of them has changed.
+  inputs: Globs of tracked files; a change of one runs the command again, without the network if a feature made it.
   timeout_seconds: The command's own time limit.
-  network: `host`: the command alone may use the network, to fetch packages; `none`: it may not.
+  network: `host`: the command and all code that it runs may use the network, to fetch packages; `none`: it may not.
 
 Set it in agentic/orchestrator/policy.yaml, for example:
   worktree:

@@ -46,10 +46,12 @@ class RepositoryObjects(Objects):
         found = differences(self.tree, object_id(old), object_id(new))
         return tuple(sorted((tree_change(each) for each in found), key=lambda change: change.path))
 
-    def diff(self, old: TreeId, new: TreeId, *, context_lines: int = 3, paths: Sequence[str] = ()) -> bytes:
-        if context_lines == 0 and not paths:
+    def diff(
+        self, old: TreeId, new: TreeId, *, context_lines: int = 3, paths: Sequence[str] = (), binary: bool = False
+    ) -> bytes:
+        if context_lines == 0 and not paths and not binary:
             return self.bare_diff(old, new)
-        options = ("-p", f"-U{int(context_lines)}", "--full-index", *PLAIN_DIFF)
+        options = ("-p", f"-U{int(context_lines)}", "--full-index", *(("--binary",) if binary else ()), *PLAIN_DIFF)
         return self._neutral().run("diff-tree", *options, object_id(old), object_id(new), "--", *paths).out
 
     def diff_stat(self, old: TreeId, new: TreeId, *, paths: Sequence[str] = ()) -> str:

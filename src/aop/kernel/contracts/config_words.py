@@ -18,7 +18,7 @@ KEY_WORDS: Mapping[str, str] = {
         "`exact`: it is refused."
     ),
     "patch_policy.allow_copy": "Whether a patch may copy files.",
-    "patch_policy.allow_binary": "Whether a patch may hold binary files; text is sent as text in any case.",
+    "patch_policy.allow_binary": "Whether an agent's patch may hold binary files; text is sent as text in any case.",
     "patch_policy.allow_symlinks": "Whether a patch may make or change symbolic links.",
     "patch_policy.allow_quoted_names": "Whether a patch may name files whose names git has to quote.",
     "patch_policy.max_patch_bytes": "The largest patch that is looked at.",
@@ -130,13 +130,11 @@ KEY_WORDS: Mapping[str, str] = {
     ),
     "worktree.setup[].cmd": "A command that makes a worktree ready, word by word, run before its first gates.",
     "worktree.setup[].inputs": (
-        "Globs of tracked files; the command is run again when one of them has changed, and without the network where a"
-        " feature changed one."
+        "Globs of tracked files; a change of one runs the command again, without the network if a feature made it."
     ),
     "worktree.setup[].timeout_seconds": "The command's own time limit.",
     "worktree.setup[].network": (
-        "`host`: the command alone, with all code that it runs, may use the network, to fetch packages; `none`: it may"
-        " not."
+        "`host`: the command and all code that it runs may use the network, to fetch packages; `none`: it may not."
     ),
     "worktree.ports": "How many ports each feature has for itself: `AOP_PORT_0` and so on.",
     "worktree.first_port": "Where the ports of features begin.",

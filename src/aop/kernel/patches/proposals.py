@@ -72,10 +72,10 @@ def target_of(kernel: Kernel, arguments: ChangeArguments) -> PatchTarget:
         )
 
 
-def judged_patch(kernel: Kernel, target: PatchTarget, text: str) -> JudgedPatch:
-    """Write the tree that a patch makes, and judge it; each rule has its refusal."""
+def judged_patch(kernel: Kernel, target: PatchTarget, text: str | bytes, *, by_person: bool = False) -> JudgedPatch:
+    """Write the tree that a patch makes, and judge it; each rule has its refusal. A person's may be binary."""
     config = kernel.config()
-    proposal = proposal_for(kernel, target, text, config)
+    proposal = proposal_for(kernel, target, text, config, by_person=by_person)
     judge_proposal(kernel, target, proposal, config)
     needed = _needed_locks(target, proposal, config)
     with kernel.record.read() as view:
@@ -111,10 +111,15 @@ def warnings_of(kernel: Kernel, patch: JudgedPatch) -> tuple[str, ...]:
     return (*_thin_changes(text), *checks.removed_secrets(text, kernel.redact))
 
 
-def proposal_for(kernel: Kernel, target: PatchTarget, text: str, config: Config) -> PatchedTree:
+def proposal_for(
+    kernel: Kernel, target: PatchTarget, text: str | bytes, config: Config, *, by_person: bool = False
+) -> PatchedTree:
     """Return the tree that a patch would make of a feature; refuse a bad patch, a secret or a guarded path."""
     git, rules = kernel.git, config.policy.patch_policy
-    patch = parse_patch(text.encode(), checks.rules_of(rules))
+    read = checks.rules_of(rules)
+    # The policy is about bytes of agents, which nobody has seen.
+    read = msgspec.structs.replace(read, allow_binary=read.allow_binary or by_person)
+    patch = parse_patch(text.encode() if isinstance(text, str) else text, read)
     checks.refuse_secrets(patch, kernel.redact)
     # Before any file is read: a refusal that shows the nearest lines must not show those of a guarded file.
     named = sorted(path for file in patch.files for path in file.paths)

@@ -137,8 +137,13 @@ class GitObjects(Protocol):
     def changes(self, old: TreeId, new: TreeId) -> tuple[TreeChange, ...]:
         """Return every path that differs, without rename detection, sorted by path."""
 
-    def diff(self, old: TreeId, new: TreeId, *, context_lines: int = 3, paths: Sequence[str] = ()) -> bytes:
-        """Return the unified diff of two trees, new files included; no external diff, no textconv."""
+    def diff(
+        self, old: TreeId, new: TreeId, *, context_lines: int = 3, paths: Sequence[str] = (), binary: bool = False
+    ) -> bytes:
+        """Return the unified diff of two trees, new files included; no external diff, no textconv.
+
+        With `binary` it has the bytes of binary files, and can be applied.
+        """
 
     def diff_stat(self, old: TreeId, new: TreeId, *, paths: Sequence[str] = ()) -> str:
         """Return `git diff --stat` of two trees, for people."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -175,3 +176,40 @@ def test_a_person_at_a_terminal_is_asked_first(ready: World) -> None:
     assert ready.ok("feature.state_get", feature_id="one")["front_matter"]["status"] == "ready_to_merge"
     taken = run_aop_at_terminal(ready.root, "take", "one", types="y\n")
     assert (taken.code, "Take these edits as a patch of one? [y/N]" in taken.err) == (0, True)
+
+
+BYTES = bytes(range(256)) * 4
+
+
+def test_binary_files_and_text_in_other_encodings_are_taken_as_they_are(ready: World) -> None:
+    (tree(ready) / "src/new.txt").write_bytes(BYTES)
+    (tree(ready) / "src/a.txt").write_bytes("größer\n".encode("latin-1"))
+    ran = run_aop(ready.root, "take", "one", "--yes")
+    assert ran.code == 0, ran.err
+    assert "src/new.txt | Bin 0 -> 1024 bytes" in ran.err
+    found = ready.ok("feature.state_get", feature_id="one")["front_matter"]["tree"]
+    (tree(ready) / "src/new.txt").write_bytes(BYTES[::-1])
+    again = take(ready)
+    assert again["before"] == found
+    for data, path in ((BYTES[::-1], "src/new.txt"), ("größer\n".encode("latin-1"), "src/a.txt")):
+        shown = subprocess.run(
+            ["git", "show", f"{again['tree']}:{path}"], cwd=ready.root, capture_output=True, check=True
+        )
+        assert shown.stdout == data
+    assert [ready.ok("gates.run", feature_id="one", mode=mode)["status"] for mode in ("fast", "full")] == [
+        "qa",
+        "ready_to_merge",
+    ]
+
+
+def test_a_secret_in_binary_edits_is_found(ready: World) -> None:
+    (tree(ready) / "src/new.txt").write_bytes(b"\0" + SECRET.encode())
+    assert ready.refusal("repo.take_edits", feature_id="one", dry_run=False)["code"] == "secret_detected"
+
+
+def test_a_file_that_is_too_large_for_a_patch_is_named(ready: World) -> None:
+    (tree(ready) / "src/a.txt").write_text("small\n")
+    (tree(ready) / "src/new.txt").write_bytes(os.urandom(1024 * 1024))
+    error = ready.refusal("repo.take_edits", feature_id="one", dry_run=False)
+    assert (error["code"], error["details"]["path"]) == ("invalid_patch", "src/new.txt")
+    assert "The largest file is `src/new.txt`." in error["message"]

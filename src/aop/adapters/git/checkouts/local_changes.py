@@ -75,6 +75,13 @@ def is_behind(changes: Sequence[TreeChange], staged: Mapping[str, Side]) -> bool
     return at_old or (bool(changes) and len(differing) == len(changes))
 
 
+def shows_old_tree(changes: Sequence[TreeChange], staged: Mapping[str, Side]) -> bool:
+    """Tell whether an index has the old side at every path of a step, given where it differs from the new tree."""
+    return bool(changes) and all(
+        change.path in staged and staged[change.path] == _side(change.old) for change in changes
+    )
+
+
 class LocalChanges:
     """The index and the files of a checkout."""
 

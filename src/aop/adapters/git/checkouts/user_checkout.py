@@ -19,8 +19,8 @@ from aop.adapters.git.refs.branches import Branches, branch_ref
 from aop.adapters.git.refs.lock_notes import drop_lock
 from aop.adapters.git.repository_objects import RepositoryObjects
 from aop.adapters.git.worktrees.registrations import Registrations, follow_command, how_to_sync
-from aop.core.errors import CheckoutBusy, CheckoutChanged, CheckoutNeedsFilter, Fault
-from aop.core.ids import CommitId, TreeId
+from aop.core.errors import CheckoutBusy, CheckoutChanged, CheckoutNeedsFilter, CheckoutUnknown, Fault
+from aop.core.ids import CommitId, ObjectId, TreeId
 from aop.core.text.counts import count, list_some
 from aop.kernel.ports.git import CheckoutStep, TreeChange
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _FAILED = 128
 _NOT_FRESH = re.compile(r"Entry '(.*)' not uptodate")
 _SHOWN_PATHS = 10
+_OLDER_COMMITS = 50
 
 
 class UserCheckout:
@@ -102,9 +103,37 @@ class UserCheckout:
         with locked_file(own_folder(self._root, ".aop", "locks") / "checkout") as held:
             shown = self._shown(branch, head)
             if shown == head:
+                self._refuse_unknown(branch, head)
                 self._notes.remove()
                 return None
             return self._take(branch, shown, head, held)
+
+    def _refuse_unknown(self, branch: str, head: CommitId) -> None:
+        """Refuse if the index is that of an older commit although no note says so: a person may have staged it.
+
+        Raises: CheckoutUnknown.
+        """
+        new = self._objects.tree_of(head)
+        staged = self._staged(new, new, ()) if self._notes.read(branch) is None else {}
+        if not staged:
+            return
+        from aop.adapters.git.checkouts.local_changes import shows_old_tree
+
+        listed = self._git.run("rev-list", "--first-parent", f"--max-count={_OLDER_COMMITS}", object_id(head))
+        older = [CommitId(ObjectId(line)) for line in listed.out.decode("ascii").split()[1:]]
+        steps = {commit: self._objects.changes(self._objects.tree_of(commit), new) for commit in older}
+        shown = [commit for commit, changes in steps.items() if shows_old_tree(changes, staged)]
+        if shown:
+            old = max(shown, key=lambda commit: len(steps[commit]))
+            named = list_some([f"`{change.path}`" for change in steps[old]], _SHOWN_PATHS)
+            raise CheckoutUnknown(
+                f"The index of the checkout shows {named} as in {old[:12]}, an older commit of `{branch}`, and AOP's"
+                " note of where the checkout stood is missing.",
+                hint=f"If you did not stage that yourself, update the checkout: `{follow_command(old, head)}`.",
+                branch=branch,
+                shows=old,
+                paths=[change.path for change in steps[old]],
+            )
 
     def _take(self, branch: str, old: CommitId, new: CommitId, held: int) -> CheckoutStep:
         note = self._notes.read(branch)

@@ -70,7 +70,7 @@ def take_edits(call: Call, arguments: TakeEditsArguments) -> Outcome:
         target = target_of(kernel, arguments)
         _refuse_untimely(kernel, target)
         edits = _edits(kernel, target, arguments)
-        patch = judged_patch(kernel, target, edits)
+        patch = judged_patch(kernel, target, edits, by_person=True)
 
         def decide(tx: Transaction) -> Outcome:
             if not arguments.dry_run:
@@ -107,7 +107,7 @@ def _refuse_untimely(kernel: Kernel, target: PatchTarget) -> None:
         raise WorktreeBusy(f"The worktree of `{state.feature_id}` does not show its newest tree yet.")
 
 
-def _edits(kernel: Kernel, target: PatchTarget, arguments: TakeEditsArguments) -> str:
+def _edits(kernel: Kernel, target: PatchTarget, arguments: TakeEditsArguments) -> bytes:
     """Return the edits of the worktree as a patch. Raises: NothingToTake, EditsChanged, and as a patch is judged."""
     state, objects = target.state, kernel.git.objects
     tree = kernel.git.worktrees.edited_tree(state.feature_id, state.tree)
@@ -115,11 +115,27 @@ def _edits(kernel: Kernel, target: PatchTarget, arguments: TakeEditsArguments) -
         raise NothingToTake(f"The worktree of `{state.feature_id}` holds no edits.", worktree=state.worktree_path)
     if arguments.tree not in (None, tree):
         raise EditsChanged(f"The edits in the worktree of `{state.feature_id}` changed since they were shown.")
-    _refuse_forbidden(kernel, target, objects.changes(state.tree, tree))
-    try:
-        return objects.diff(state.tree, tree).decode()
-    except UnicodeDecodeError as error:
-        raise InvalidPatch("The edits are not UTF-8 text.", hint="Leave out files that are not text.") from error
+    changes = objects.changes(state.tree, tree)
+    _refuse_forbidden(kernel, target, changes)
+    diff = objects.diff(state.tree, tree, binary=True)
+    _refuse_too_large(kernel, changes, len(diff))
+    return diff
+
+
+def _refuse_too_large(kernel: Kernel, changes: Sequence[TreeChange], size: int) -> None:
+    """Refuse edits that no patch can carry, and name their largest file. Raises: InvalidPatch."""
+    most, objects = kernel.config().policy.patch_policy.max_patch_bytes, kernel.git.objects
+    if size <= most:
+        return
+    sizes = {change.path: objects.blob_size(change.new.oid) for change in changes if change.new is not None}
+    largest = max(sizes, key=lambda path: sizes[path], default="")
+    raise InvalidPatch(
+        f"The edits are a patch of {size} bytes, and one has at most {most} (`patch_policy.max_patch_bytes`). The"
+        f" largest file is {_names(kernel, [largest])}. The edits are still in the worktree.",
+        hint="Take this file back, or raise the limit in policy.yaml.",
+        path=largest,
+        reason="too_large",
+    )
 
 
 def _refuse_forbidden(kernel: Kernel, target: PatchTarget, changes: Sequence[TreeChange]) -> None:
