@@ -26,21 +26,24 @@ LONGEST_KEY = 200
 NOTED_EVERY = timedelta(minutes=1)
 """How exact the last use of a key is: a read does not write the record each time."""
 
-STATUSES: Mapping[type[errors.Refusal], int] = {
+_STATUSES: Mapping[type[errors.Refusal], int] = {
     errors.ForgeKeyInvalid: 401,
+    errors.ForbiddenToolForRole: 403,
     errors.ForgeKeyScopeMissing: 403,
     errors.OriginNotAllowed: 403,
     errors.TerminalOnly: 403,
-    errors.UnknownForgeProject: 404,
-    errors.UnknownForgeBuild: 404,
     errors.NoContracts: 404,
     errors.UnknownBatch: 404,
     errors.UnknownContract: 404,
+    errors.UnknownForgeBuild: 404,
+    errors.UnknownForgeKey: 404,
+    errors.UnknownForgeProject: 404,
     errors.HostNotAllowed: 421,
     errors.TooManyRequests: 429,
     errors.InternalError: 500,
     errors.ServerStopping: 503,
 }
+STATUS_OF_CODE: Mapping[str, int] = {refusal.code: status for refusal, status in _STATUSES.items()}
 """Other refusals are 400: the request has to change."""
 
 T = TypeVar("T")
@@ -134,9 +137,14 @@ def offered_key(headers: Headers) -> str:
     return text
 
 
+def status_of(code: str) -> int:
+    """Return the status of a refusal."""
+    return STATUS_OF_CODE.get(code, 400)
+
+
 def refused(refusal: errors.Refusal) -> Response:
     """Return a refusal as a response."""
-    status = STATUSES.get(type(refusal), 400)
+    status = status_of(refusal.code)
     headers = {"cache-control": "no-store"}
     if status == 401:
         headers["www-authenticate"] = "Bearer"

@@ -34,7 +34,8 @@ from aop.kernel.ports.call_log import LoggedCall
 from aop.kernel.record.port import Snapshot
 from aop.web.events import EventStreams
 from aop.web.forge_door import ForgeDoor, KeyHolder, refused
-from aop.web.openapi import OPENAPI_PATH, Operation, openapi_document
+from aop.web.openapi import ALWAYS, OPENAPI_PATH, Operation, openapi_document
+from aop.web.tool_routes import KEY_ROUTES, NoBody, ToolRoute, tool_route
 
 REVALIDATED = "private, no-cache"
 FOR_GOOD = "private, max-age=31536000, immutable"
@@ -128,6 +129,9 @@ READ_ROUTES: tuple[ReadRoute, ...] = (
 )
 
 
+TOOL_ROUTES: tuple[ToolRoute, ...] = KEY_ROUTES
+
+
 def forge_routes(
     gateway: Gateway, origin: str, stopping: asyncio.Event, *, log: Callable[[str], None]
 ) -> list[BaseRoute]:
@@ -135,6 +139,7 @@ def forge_routes(
     door = ForgeDoor(gateway.kernel, origin, log)
     return [
         *(read_route(door, each) for each in READ_ROUTES),
+        *(tool_route(door, gateway, each) for each in TOOL_ROUTES),
         Route(OPENAPI_PATH, _openapi_endpoint(door)),
         *EventStreams(door, stopping).routes(),
     ]
@@ -213,5 +218,18 @@ def openapi_bytes() -> bytes:
     operations = [
         Operation(method="get", path=each.path, summary=each.summary, answer=each.answer, scope=each.scope)
         for each in READ_ROUTES
+    ] + [
+        Operation(
+            method=each.method.lower(),
+            path=each.path,
+            summary=each.summary,
+            answer=each.answer,
+            scope=each.scope,
+            status=each.status,
+            body=None if each.method == "GET" or each.body is NoBody else each.body,
+            refusals=(400, *ALWAYS),
+            is_tagged=False,
+        )
+        for each in TOOL_ROUTES
     ]
     return msgspec.json.encode(openapi_document(operations))

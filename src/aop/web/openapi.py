@@ -20,6 +20,8 @@ PATH_VALUES: Mapping[str, Mapping[str, Any]] = {
     "project_id": {"type": "string", "pattern": PROJECT_ID_PATTERN},
     "contract_type": {"type": "string", "enum": list(CONTRACT_TYPES)},
     "batch": {"type": "integer", "minimum": 1, "maximum": 999_999_999},
+    "prefix": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[^/]+$"},
+    "run_id": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[^/]+$"},
     "build_id": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[^/]+$"},
 }
 

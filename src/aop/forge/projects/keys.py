@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from hmac import compare_digest
 
 from aop.core.digests import sha256_hex
-from aop.core.errors import ForgeKeyInvalid, UnknownForgeKey
+from aop.core.errors import ForgeKeyInvalid, ForgeKeyScopeMissing, UnknownForgeKey
 from aop.core.roles import Role
 from aop.forge.projects.documents import ForgeKey
 from aop.kernel.gateway.calls import Call
@@ -24,9 +24,11 @@ PREFIX_LENGTH = 12
 
 READ_SCOPE = "read"
 """Opens the contracts, contexts and events of the owner's projects."""
+WRITE_SCOPE = "write"
+"""Opens what is computed and recorded without a model: the renovation plan of a scan."""
 KEYS_SCOPE = "keys"
 """Opens the keys of the owner: a list of them, new ones with fewer scopes, and their end."""
-SCOPES = (READ_SCOPE, KEYS_SCOPE)
+SCOPES = (READ_SCOPE, WRITE_SCOPE, KEYS_SCOPE)
 
 _NO_DIGEST = "0" * 64
 
@@ -47,7 +49,14 @@ def key_text(signer: Signer, key_id: str) -> str:
 
 
 def issue_key(call: Call, tx: Transaction, key_id: str, *, label: str, scopes: tuple[str, ...]) -> ForgeKey:
-    """Store a new key of the caller."""
+    """Store a new key of the caller; a key makes keys with its own scopes, but none that make keys.
+
+    Raises: ForgeKeyScopeMissing.
+    """
+    own = call.principal.scopes
+    missing = [] if own is None else [each for each in scopes if each not in own - {KEYS_SCOPE}]
+    if missing:
+        raise ForgeKeyScopeMissing(f"A key with `{missing[0]}` is made by a person.", scope=missing[0])
     text = key_text(call.kernel.signer, key_id)
     key = ForgeKey(
         version=1,
@@ -95,4 +104,4 @@ def the_key(view: Snapshot, text: str) -> ForgeKey:
 
 def principal_of_key(key: ForgeKey) -> Principal:
     """Return the caller that comes in with a key: never a person, and only among its owner's projects."""
-    return Principal(role=Role.ORCHESTRATOR, actor=f"key:{key.prefix}", user=key.owner)
+    return Principal(role=Role.ORCHESTRATOR, actor=f"key:{key.prefix}", user=key.owner, scopes=frozenset(key.scopes))

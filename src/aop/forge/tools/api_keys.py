@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from aop.core.structs import copy_fields
-from aop.forge.projects.keys import issue_key, key_prefix, key_text, own_keys, revoke_key
+from aop.forge.projects.keys import KEYS_SCOPE, issue_key, key_prefix, key_text, own_keys, revoke_key
 from aop.kernel.gateway.calls import Arguments, Call, Kernel, Outcome, Tool, committed
 from aop.kernel.gateway.role_sets import COORDINATORS
 from aop.kernel.record.port import Transaction
@@ -17,8 +17,8 @@ from aop.kernel.record.port import Transaction
 class NewKey(Arguments, frozen=True, kw_only=True):
     label: Annotated[str, Meta(max_length=100)] = ""
     """A name for people: the machine or the program that will hold it."""
-    scopes: Annotated[tuple[Literal["read", "keys"], ...], Meta(min_length=1, max_length=8)] = ("read",)
-    """The permissions: `read` opens contracts and events, `keys` the keys themselves."""
+    scopes: Annotated[tuple[Literal["read", "write", "keys"], ...], Meta(min_length=1, max_length=8)] = ("read",)
+    """The permissions: `read` opens contracts and events, `write` renovation plans, `keys` the keys themselves."""
 
 
 class KeyFacts(Struct, frozen=True, kw_only=True):
@@ -88,6 +88,7 @@ TOOLS = (
         mutates=True,
         brief=True,
         person_only=True,
+        key_scope=KEYS_SCOPE,
         reveal=with_key,
     ),
     Tool(
@@ -98,6 +99,7 @@ TOOLS = (
         roles=COORDINATORS,
         run=list_keys,
         person_only=True,
+        key_scope=KEYS_SCOPE,
     ),
     Tool(
         name="forge.key_revoke",
@@ -110,5 +112,6 @@ TOOLS = (
         brief=True,
         idempotent=True,
         person_only=True,
+        key_scope=KEYS_SCOPE,
     ),
 )

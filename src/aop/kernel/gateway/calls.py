@@ -94,6 +94,8 @@ class Tool(Struct, frozen=True, kw_only=True):
     """Changes nothing more when it is called again with the same arguments, under any operation id (AOP-150)."""
     person_only: bool = False
     """Never for a token that a model or a worker holds, in any role (C-53)."""
+    key_scope: str = ""
+    """The scope of a key of the HTTP interface that opens it; empty: no key does."""
     in_turn: bool = False
     """Changes nothing but what a coding agent says in its turn; of all that mutates, such an agent gets only these."""
     expandable: bool = False

@@ -307,6 +307,8 @@ def _resolve_intent(call: Call, operation: Operation) -> Outcome | None:
 
 def may_use(tool: Tool, principal: Principal, policy: Policy) -> bool:
     """Decide by catalogue and policy; what neither names is denied."""
+    if principal.scopes is not None:
+        return bool(tool.key_scope) and tool.key_scope in principal.scopes
     if tool.person_only and not (principal.person or principal.role is Role.SYSTEM):
         return False
     if principal.turn and tool.mutates and not tool.in_turn:

@@ -25,6 +25,8 @@ class Principal(Struct, frozen=True, kw_only=True):
     """The one project that it may reach; None means all of its user."""
     build: str | None = None
     """The one build that it may reach; None means all of its projects."""
+    scopes: frozenset[str] | None = None
+    """The scopes of the key that it came in with over HTTP; None for all that came otherwise."""
     turn: str = ""
     """The turn of a coding agent that it speaks in: there it reads and proposes, and the supervisor acts."""
 
