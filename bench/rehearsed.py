@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from aop.adapters.models.rehearsed_brain import RehearsedBrain
+from aop.adapters.models.rehearsed import RehearsedBrain
 from aop.cli.main import main
 from aop.tickets.review.answer import TicketReview
 from aop.tickets.scaffold_plan import ScaffoldPlan

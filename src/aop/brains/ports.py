@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from msgspec import Struct
 
 from aop.brains.budgets import Limit, LoopLimits, LoopUsage
-from aop.brains.conversation import Offer, PassedOver, TokenCounts
+from aop.brains.conversation import Offer, PassedOver, Request, TokenCounts
 from aop.brains.prompts import Prompt
 from aop.core.errors import Json
 
@@ -45,6 +45,8 @@ class Mission(Struct, Generic[T], frozen=True, kw_only=True):
     """Judges a result, purely; the Refusal that it raises is shown to the model, and the loop goes on."""
     from_text: Callable[[str], T | None] | None = None
     """Reads a reply without a call as a result, purely; None if it is not one, such as an apology."""
+    watch: Callable[[Request], None] | None = None
+    """Receives each request of the loop, those before an interruption included."""
 
 
 class Tools(Protocol):

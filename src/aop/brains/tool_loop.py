@@ -150,10 +150,14 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
     async def _ask(
         self, toolbox: _Toolbox[T], turns: Sequence[Turn], spent: LoopUsage, watch: _Stopwatch
     ) -> _ModelAnswer:
+        request = self._request(toolbox, turns, spent)
+        if toolbox.mission.watch is not None:
+            toolbox.mission.watch(request)
+
         async def ask() -> Json:
             reply, error = None, None
             try:
-                reply = await self._within_time(self.model.reply(self._request(toolbox, turns, spent)), watch)
+                reply = await self._within_time(self.model.reply(request), watch)
             except Refusal as refusal:
                 error = refusal.as_error()
             except _TimeUp:

@@ -1591,3 +1591,59 @@ class NothingToAccept(Refusal):
 
     code = "nothing_to_accept"
     hint = "See the violated clauses with `forge.check`."
+
+
+class AnswersIncomplete(Refusal):
+    """Contracts cannot be generated before the questions are answered."""
+
+    code = "answers_incomplete"
+    move = Move.PROVE
+    hint = "Answer the sections that the message names, then generate again."
+
+
+class ScanNotCompleted(Refusal):
+    """Contracts of a repository need a scan that is completed."""
+
+    code = "scan_not_completed"
+    move = Move.PROVE
+    hint = "Scan the repository, then generate again."
+
+
+class ScanNotDeep(Refusal):
+    """Contracts of a repository need a deep scan."""
+
+    code = "scan_not_deep"
+    move = Move.PROVE
+    hint = "Scan the repository, then generate again."
+
+
+class RenovationPlanMissing(Refusal):
+    """Contracts of a repository need a renovation plan."""
+
+    code = "renovation_plan_missing"
+    move = Move.PROVE
+    hint = "Make the plan by POST `/scout/runs/{run_id}/upgrade-plan`, then generate again."
+
+
+class GenerationBusy(Refusal):
+    """Another process generates the contracts of this project."""
+
+    code = "generation_busy"
+    move = Move.WAIT
+    hint = "Wait until it has ended; `aop forge show PROJECT` shows the contracts then."
+
+
+class ContractNotWritten(Refusal):
+    """The model ended its work on a contract without a valid one."""
+
+    code = "contract_not_written"
+    move = Move.RETRY
+    hint = "Generate again: the contracts that are finished are kept. Another model may do better."
+
+
+class GenerationOutdated(Refusal):
+    """The project changed while its contracts were written."""
+
+    code = "generation_outdated"
+    move = Move.RETRY
+    hint = "Generate again."

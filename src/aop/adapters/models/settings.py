@@ -18,6 +18,7 @@ MODELS = "AOP_MODELS"
 PRODUCTS: Mapping[str, str] = {
     "scaffolding": "SCAFFOLDING_LLM_MODEL_PRIORITY",
     "code-review": "CODE_REVIEW_LLM_MODEL_PRIORITY",
+    "forge": "FORGE_LLM_MODEL_PRIORITY",
 }
 """The products with their own list of models, and the variable that holds it."""
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from aop.adapters.git.repository import open_repository
-from aop.adapters.models.rehearsed_brain import RehearsedBrain
+from aop.adapters.models.rehearsed import RehearsedBrain
 from aop.adapters.projects.sample_repository import sample_files
 from aop.adapters.storage.run_files import RunFiles
 from aop.adapters.tickets.ledger import TicketLedger

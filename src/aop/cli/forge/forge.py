@@ -17,6 +17,7 @@ ACTIONS: Mapping[str, tuple[str, str]] = {
     "ask": ("ask", "answer the questions about a project, or change answers"),
     "scan": ("scans", "read a commit of this repository: its structure, its dependencies, its health"),
     "map": ("scans", "show the packages of the newest scan, or one folder with its files"),
+    "generate": ("generate", "let a model write the nine contracts, or continue where it was interrupted"),
     "list": ("projects", "list the projects, and how far each is"),
     "show": ("projects", "show one project with its contracts and builds, or print one contract"),
     "edit": ("edit", "change one contract, from a file or in your editor"),

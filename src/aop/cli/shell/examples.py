@@ -28,6 +28,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "forge": (
         "aop forge new Shop",
         "aop forge ask shop",
+        "aop forge generate shop",
         "aop forge list",
         "aop forge show shop",
         "aop forge show shop physics --version 1",

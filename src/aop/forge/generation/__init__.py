@@ -1,0 +1,1 @@
+"""Generation: nine missions of a model, each of which ends with a contract."""
