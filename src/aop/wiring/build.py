@@ -28,6 +28,7 @@ from aop.wiring.catalogue import CATALOGUE
 from aop.wiring.late_parts import MODULES as LATE_MODULES
 from aop.wiring.late_parts import (
     late_processes,
+    late_registries,
     late_remotes,
     late_reviewer,
     late_scanner,
@@ -134,7 +135,10 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False) -> App:
         config=CachedConfig(repository.branches.head, repository.objects, repository.root),
         remotes=late_remotes(repository, settings.environ),
         tokenizer=late_tokenizer(),
-        capabilities={"scanner": lambda: late_scanner(repository)},
+        capabilities={
+            "scanner": lambda: late_scanner(repository),
+            "registries": lambda: late_registries(settings.environ),
+        },
         show_workflow=show_workflow,
         prove_contracts=prove_contracts,
         reviewer=late_reviewer(lambda model: build_brain(settings, chosen=model, product="code-review"), new_id),

@@ -47,6 +47,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "forge.key_revoke": "aop.forge.tools.api_keys",
     "forge.pin": "aop.forge.tools.pin",
     "forge.check": "aop.forge.tools.clause_checks",
+    "forge.plan": "aop.forge.tools.renovations",
     "forge.project_list": "aop.forge.tools.projects",
     "forge.project_new": "aop.forge.tools.projects",
     "forge.project_show": "aop.forge.tools.projects",

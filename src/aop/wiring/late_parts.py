@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from aop.brains.ports import Brain
     from aop.core.ids import FeatureId
     from aop.core.redaction.redactor import Redactor
-    from aop.forge.scan.ports import Scanner
+    from aop.forge.scan.ports import Registries, Scanner
     from aop.kernel.gateway.calls import Kernel
     from aop.kernel.ports.handed_in import NewId
     from aop.kernel.ports.processes import Processes
@@ -32,6 +32,7 @@ MODULES = (
     "aop.adapters.models.reviewer",
     "aop.adapters.models.tokenizer",
     "aop.adapters.projects.deep_scan.commit_scanner",
+    "aop.adapters.projects.deep_scan.package_registries",
 )
 """The modules that are imported late."""
 
@@ -108,6 +109,14 @@ def late_scanner(repository: Repository) -> Scanner:
     from aop.adapters.projects.deep_scan.commit_scanner import CommitScanner
 
     return CommitScanner(repository)
+
+
+@_late
+def late_registries(environ: Mapping[str, str]) -> Registries:
+    """Return the registries of this machine's package managers."""
+    from aop.adapters.projects.deep_scan.package_registries import PackageRegistries
+
+    return PackageRegistries(environ)
 
 
 def show_workflow(kernel: Kernel, name: FeatureId) -> None:

@@ -16,6 +16,7 @@ ACTIONS: Mapping[str, tuple[str, str]] = {
     "new": ("projects", "begin a project, for an idea or for a repository"),
     "ask": ("ask", "answer the questions about a project, or change answers"),
     "scan": ("scans", "read a commit of this repository: its structure, its dependencies, its health"),
+    "plan": ("scans", "make the renovation plan of the newest scan"),
     "map": ("scans", "show the packages of the newest scan, or one folder with its files"),
     "generate": ("generate", "let a model write the nine contracts, or continue where it was interrupted"),
     "list": ("projects", "list the projects, and how far each is"),

@@ -1,4 +1,4 @@
-"""Scans at the terminal: `aop forge scan` and `map`."""
+"""Scans at the terminal: `aop forge scan`, `plan` and `map`."""
 
 from __future__ import annotations
 
@@ -73,4 +73,37 @@ def _map_lines(data: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
         yield f"Cycle of {count(cycle['files'], 'file')}: {visible(' -> '.join(cycle['path']))}"
 
 
-ACTIONS: Mapping[str, Action] = {"scan": Action(_declare_scan, scan), "map": Action(_declare_map, show_map)}
+def _declare_plan(parser: argparse.ArgumentParser) -> None:
+    declare_project(parser)
+    parser.add_argument(
+        "--online", action="store_true", help="ask the registries of pip, npm, cargo and go for the newest versions"
+    )
+
+
+def plan(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Make the renovation plan, and show its tasks."""
+    request = {"project_id": arguments.project, "online": arguments.online}
+    with open_app(arguments) as app:
+        answer = call_tool(app, "forge.plan", request, report=terminal.say)
+    return terminal.answer(answer, lambda data: terminal.text("\n".join(_plan_lines(data, terminal))))
+
+
+def _plan_lines(data: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
+    brief = data["executive_brief"]
+    yield visible(brief["headline"])
+    yield visible(brief["risk_summary"])
+    tasks = data["migration_recommendations"]
+    rows = [(each["priority"], each["effort"], each["id"], each["from_state"], each["to_state"]) for each in tasks]
+    yield from lines_of(("Priority", "Effort", "Task", "From", "To"), rows, terminal)
+    figures = [f"{len(found)} {status}" for status, found in data["version_report"].items()]
+    yield f"Versions: {', '.join(figures)}"
+    if not data["online"]:
+        yield f"Compare with the newest versions: aop forge plan {data['project_id']} --online"
+    yield brief["forge_automation_note"]
+
+
+ACTIONS: Mapping[str, Action] = {
+    "scan": Action(_declare_scan, scan),
+    "plan": Action(_declare_plan, plan),
+    "map": Action(_declare_map, show_map),
+}

@@ -42,6 +42,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "aop forge scan shop --ref main",
         "aop forge map shop src/routes",
         "aop forge check shop --junit check.xml",
+        "aop forge plan shop --online",
     ),
     "inbox": ("aop inbox", "aop inbox --answered"),
     "answer": ('aop answer q1 "Yes, rename it."',),

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from aop.forge.scan.file_facts import Dependency, Ecosystem, LockFacts
 from aop.forge.scan.inventory import Inventory, ScanWarning
-from aop.forge.scan.plan.versions import satisfies
+from aop.forge.scan.releases.versions import satisfies
 from aop.forge.scan.report import PackageUse
 
 _SEPARATORS = re.compile(r"[-_.]+")

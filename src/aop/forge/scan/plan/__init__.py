@@ -1,1 +1,0 @@
-"""Renovation plan: versions, and what to renew first."""

@@ -1,0 +1,1 @@
+"""Releases: comparing versions, and when support for them ends."""
