@@ -7,6 +7,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,30 @@ def test_an_edit_is_a_new_version_that_history_diff_and_show_know(repository: Pa
     assert shown[-2:] == ["+", "+Buttons are large."]
     assert forge(repository, "show", "shop", "ui").out == EDITED
     assert forge(repository, "show", "shop", "ui", "--version", "1").out == NINE[UI]
+
+
+def on_screen(root: Path, *words: str) -> str:
+    """Run `aop forge` with a terminal as its standard output, and return what appears there."""
+    ours, theirs = os.openpty()
+    with subprocess.Popen([sys.executable, "-m", "aop.cli.main", "forge", *words], cwd=root, stdout=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        # The end of a terminal is an error on Linux.
+        with suppress(OSError):
+            while part := os.read(ours, 65536):
+                shown += part
+        assert process.wait(60) == 0
+    os.close(ours)
+    return shown.decode().replace("\r\n", "\n")
+
+
+def test_a_contract_cannot_steer_a_screen_and_is_whole_in_a_pipe(repository: Path) -> None:
+    text = EDITED + "\x1b]0;title\x07 and \u202e back\n"
+    assert edit(repository, text).code == 0
+    assert forge(repository, "show", "shop", "ui").out == text
+    shown = EDITED + "\\u{1b}]0;title\\u{7} and \\u{202e} back\n"
+    assert on_screen(repository, "show", "shop", "ui") == shown
+    assert on_screen(repository, "diff", "shop", "ui", "1", "2").endswith("+\\u{1b}]0;title\\u{7} and \\u{202e} back\n")
 
 
 def test_versions_with_the_same_content_have_no_difference(repository: Path) -> None:

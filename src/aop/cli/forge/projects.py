@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from aop.cli.forge.action import Action, declare_nothing, declare_project
-from aop.cli.forge.rows import lines_of
+from aop.cli.forge.rows import lines_of, print_text
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs
@@ -76,7 +76,7 @@ def _show_contract(arguments: argparse.Namespace, terminal: Terminal) -> int:
     which = {"project_id": arguments.project, "contract_type": arguments.contract_type}
     with open_app(arguments, to_read=True) as app:
         answer = call_tool(app, "forge.contract_show", {**which, "number": arguments.version})
-    return terminal.answer(answer, lambda data: terminal.exact(data["content"]))
+    return terminal.answer(answer, lambda data: print_text(data["content"], terminal))
 
 
 def _project_lines(data: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:

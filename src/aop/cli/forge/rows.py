@@ -16,3 +16,11 @@ def lines_of(titles: Sequence[str], rows: Sequence[Sequence[str]], terminal: Ter
     screen = screen_of(terminal, "auto", os.environ)
     columns = [Column(title=title) for title in titles]
     return table(columns, [[Cell(visible(text)) for text in row] for row in rows], screen.width, screen.paint)
+
+
+def print_text(text: str, terminal: Terminal) -> None:
+    """Print a contract or a difference: unchanged into a pipe, and so that it cannot steer a screen."""
+    if terminal.is_screen:
+        terminal.text("\n".join(map(visible, text.removesuffix("\n").split("\n"))))
+    else:
+        terminal.exact(text)

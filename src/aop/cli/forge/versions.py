@@ -10,7 +10,7 @@ from typing import Any
 
 from aop.adapters.files.archives import put_folder
 from aop.cli.forge.action import Action, declare_contract, declare_project
-from aop.cli.forge.rows import lines_of
+from aop.cli.forge.rows import lines_of, print_text
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
@@ -59,7 +59,7 @@ def diff(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
     def show(data: Mapping[str, Any]) -> None:
         if data["text"]:
-            terminal.exact(data["text"])
+            print_text(data["text"], terminal)
         else:
             terminal.say("The two versions have the same content.")
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from difflib import unified_diff
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from aop.core.errors import VersionConflict
 from aop.core.structs import copy_fields
+from aop.core.text.differences import unified_difference
 from aop.forge.contracts.readers import read_contract
 from aop.forge.contracts.types import ContractType, file_name
 from aop.forge.projects.batches import (
@@ -198,19 +198,12 @@ def diff_contract(call: Call, arguments: DiffContract) -> Outcome:
         contract_type=arguments.contract_type,
         before=before.number,
         after=after.number,
-        text=_difference(before, after),
+        text=unified_difference(before.content, after.content, _label(before), _label(after)),
     )
 
 
-def _difference(before: ContractVersion, after: ContractVersion) -> str:
-    name = file_name(before.contract_type)
-    lines = unified_diff(
-        before.content.splitlines(keepends=True),
-        after.content.splitlines(keepends=True),
-        f"{name} (version {before.number})",
-        f"{name} (version {after.number})",
-    )
-    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+def _label(contract: ContractVersion) -> str:
+    return f"{file_name(contract.contract_type)} (version {contract.number})"
 
 
 def export_contracts(call: Call, arguments: ProjectArguments) -> Outcome:
