@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import sysconfig
+import venv
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,10 +13,12 @@ from xml.etree import ElementTree
 
 import pytest
 
+import aop
 from aop.forge.contracts.types import ContractType, file_name
 from tests.forge import sample_contracts as sample
 from tests.forge.projects import stored
-from tests.world import Ran, World, git, make_repository, run_aop
+from tests.world import FILES, PASSING_GATES, Ran, World, git, make_repository, run_aop
+from tests.world import files as planned
 
 CODE: Mapping[str, str] = {
     "birdlog/__init__.py": "",
@@ -149,6 +155,8 @@ def test_an_accepted_violation_is_silent_until_its_line_changes(repository: Path
     assert (changed.code, violations(changed)) == (1, [("pattern", file, 1)])
     commit(repository, birdlog__services__counts_dot_py=f"# fastapi once\nimport fastapi\n{CODE[file]}")
     assert violations(check(repository, "--json")) == [("pattern", file, 2)]
+    commit(repository, birdlog__services__counts_dot_py=f"# fastapi once\n# fastapi once\n{CODE[file]}")
+    assert violations(check(repository, "--json")) == [("pattern", file, 2)]
 
 
 def test_what_cannot_be_decided_is_unknown_and_exits_with_3(repository: Path) -> None:
@@ -253,3 +261,47 @@ def test_names_and_contents_that_are_not_text_do_not_stop_the_check(repository: 
     assert ran.code == 3
     unknown = [each["detail"] for each in ran.json["data"]["clauses"] if each["verdict"] == "unknown"]
     assert "`birdlog/repos/blob.py` is not text, or too large." in unknown
+
+
+def installed(folder: Path) -> Path:
+    """Install AOP as far as a check needs it, into a place that the sandbox of a gate shows; return its Python."""
+    venv.create(folder, with_pip=False, symlinks=True)
+    ours, theirs = Path(sysconfig.get_path("purelib")), next(folder.glob("lib/python*/site-packages"))
+    for name in ("msgspec", "yaml", "_yaml", "re2", *(each.name for each in ours.glob("*re2*"))):
+        if (ours / name).is_dir():
+            shutil.copytree(ours / name, theirs / name, dirs_exist_ok=True)
+        elif (ours / name).is_file():
+            shutil.copy(ours / name, theirs / name)
+    for grammar in ours.glob("tree_sitter*"):
+        shutil.copytree(grammar, theirs / grammar.name, dirs_exist_ok=True)
+    shutil.copytree(Path(aop.__file__).parent, theirs / "aop", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder / "bin" / "python"
+
+
+@pytest.mark.slow
+def test_a_gate_runs_it_in_its_sandbox_on_the_tree_of_a_feature(tmp_path: Path) -> None:
+    command = [
+        str(installed(tmp_path / "tool")),
+        "-m",
+        "aop.cli.main",
+        "forge",
+        "check",
+        "bird-log",
+        "--contracts",
+        "contracts",
+    ]
+    contracts = {f"contracts/{file_name(each)}": text for each, text in sample.CONTRACTS.items()}
+    gates = PASSING_GATES.replace("cmd: [sh, check.sh]", f"cmd: {json.dumps(command)}", 1)
+    files = {**FILES, **CODE, **contracts, "agentic/orchestrator/gates.yaml": gates}
+    world = World(make_repository(tmp_path / "repo", files))
+    world.plan(allowed_areas=["src", "birdlog"], files=planned(create=("birdlog/repos/log.py",), modify=("src/a.txt",)))
+    world.patch()
+    assert world.ok("gates.run", feature_id="one", mode="fast")["verdict"] == "pass"
+    added = "diff --git a/birdlog/repos/log.py b/birdlog/repos/log.py\nnew file mode 100644\n--- /dev/null\n"
+    world.patch(diff=f"{added}+++ b/birdlog/repos/log.py\n@@ -0,0 +1 @@\n+print(1)\n")
+    failed = world.call("gates.run", feature_id="one", mode="fast")
+    assert failed.error is not None
+    assert failed.error["details"]["steps"][0]["exit_code"] == 1
+    log = (world.root / failed.evidence["log_path"]).read_text()
+    assert "  birdlog/repos/log.py:1: print(1)\n" in log
+    world.close()

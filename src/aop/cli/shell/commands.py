@@ -21,6 +21,8 @@ COMMANDS: Mapping[str, str] = {
     "feature.state_get": "aop status FEATURE",
     "feature.trees": "aop undo FEATURE",
     "feature.undo": "aop undo FEATURE",
+    "forge.ask": "aop forge ask PROJECT",
+    "forge.check": "aop forge check PROJECT",
     "forge.contract_edit": "aop forge edit PROJECT TYPE",
     "forge.contract_history": "aop forge history PROJECT TYPE",
     "forge.key_list": "aop forge key list",

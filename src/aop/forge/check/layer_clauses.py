@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -15,31 +15,43 @@ from aop.forge.check.clauses import Clause, Code, Proof, decided, proof_at
 from aop.forge.contracts.shapes.boundaries import Boundaries, Forbidden, KnownViolation, Layer
 from aop.forge.scan.imports.import_targets import Imports, resolve_imports
 
+_NO_TEXT = "is not text, or too large"
+
 
 def layer_clauses(boundaries: Boundaries, code: Code) -> Iterator[Clause]:
     """Judge every clause of the boundaries."""
     imports = resolve_imports(code.inventory)
     for layer in boundaries.layers:
         files = [path for path in code.paths if matches(layer.glob, path)]
+        matched, unread = _matched(layer.forbidden, files, code)
         for forbidden in layer.forbidden:
-            yield _with_known(_pattern(layer, forbidden, files, code), layer, forbidden.pattern, boundaries)
+            clause = _pattern(layer, forbidden, matched[forbidden.pattern], _unknown(layer, files, unread, _NO_TEXT))
+            yield _with_known(clause, layer, forbidden.pattern, boundaries)
         if layer.may_import is not None:
             others = [each for each in boundaries.layers if each.name not in (layer.name, *layer.may_import)]
             for other in others:
                 yield _with_known(_import(layer, other, files, imports, code), layer, "", boundaries)
 
 
-def _pattern(layer: Layer, forbidden: Forbidden, files: Sequence[str], code: Code) -> Clause:
-    first = first_match(forbidden.pattern, regex=True, ignore_case=False)
-    proofs: list[Proof] = []
+def _matched(
+    forbidden: Sequence[Forbidden], files: Sequence[str], code: Code
+) -> tuple[Mapping[str, list[Proof]], list[str]]:
+    """Return the lines that match each pattern, and the files without lines; every file is read once."""
+    found: dict[str, list[Proof]] = {each.pattern: [] for each in forbidden}
+    firsts = {pattern: first_match(pattern, regex=True, ignore_case=False) for pattern in found}
     unread: list[str] = []
-    for path in files:
+    for path in files if found else ():
         lines = code.lines(path)
         if lines is None:
             unread.append(path)
-        else:
-            proofs += [proof_at(path, at, line) for at, line in enumerate(lines, start=1) if first(line) is not None]
-    unknown = _unknown(layer, files, unread, "is not text, or too large")
+            continue
+        for pattern, first in firsts.items():
+            numbered = enumerate(lines, start=1)
+            found[pattern] += [proof_at(path, at, line) for at, line in numbered if first(line) is not None]
+    return found, unread
+
+
+def _pattern(layer: Layer, forbidden: Forbidden, proofs: Sequence[Proof], unknown: str) -> Clause:
     return Clause(
         clause=f"boundaries.{_slug(layer.name)}.pattern-{sha256_hex(forbidden.pattern.encode())[:8]}",
         kind="pattern",

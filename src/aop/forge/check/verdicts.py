@@ -63,14 +63,12 @@ def the_clause(clauses: Sequence[Clause], name: str) -> Clause:
 
 def with_acceptances(clauses: Sequence[Clause], accepted: Mapping[str, Sequence[str]]) -> tuple[Clause, ...]:
     """Return the clauses with accepted ones marked; `accepted` has the keys of the lines for each clause."""
-    return tuple(_with_acceptance(each, frozenset(accepted.get(each.clause, ()))) for each in clauses)
+    return tuple(_with_acceptance(each, Counter(accepted.get(each.clause, ()))) for each in clauses)
 
 
 def keys_of(clause: Clause) -> tuple[str, ...]:
-    """Return what an acceptance of a clause is bound to."""
-    if clause.verdict == "unknown":
-        return (UNKNOWN_KEY,)
-    return tuple(dict.fromkeys(proof.key for proof in clause.proofs))
+    """Return what an acceptance of a clause is bound to; a line that is there twice counts twice."""
+    return (UNKNOWN_KEY,) if clause.verdict == "unknown" else tuple(proof.key for proof in clause.proofs)
 
 
 def report_on(commit: str, clauses: Sequence[Clause], mask: Callable[[str], str]) -> CheckReport:
@@ -92,14 +90,19 @@ def _shown(proof: Proof, mask: Callable[[str], str]) -> Proof:
     return replace(proof, text=mask(proof.text)[:LONGEST_TEXT])
 
 
-def _with_acceptance(clause: Clause, keys: frozenset[str]) -> Clause:
+def _with_acceptance(clause: Clause, keys: Counter[str]) -> Clause:
     if not keys or clause.verdict not in ("violated", "unknown"):
         return clause
-    left = tuple(proof for proof in clause.proofs if proof.key not in keys)
+    seen: Counter[str] = Counter()
+    left = []
+    for proof in clause.proofs:
+        seen[proof.key] += 1
+        if seen[proof.key] > keys[proof.key]:
+            left.append(proof)
     if clause.verdict == "unknown":
         return (
             replace(clause, verdict="accepted", detail=f"{clause.detail} Accepted.") if UNKNOWN_KEY in keys else clause
         )
     if left:
-        return replace(clause, proofs=left)
+        return replace(clause, proofs=tuple(left))
     return replace(clause, verdict="accepted", detail="Accepted, and unchanged since.")
