@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.shops import SECONDS, Shop, agents_alive, error_of
 from tests.racing import until
-from tests.world import World
+from tests.world import World, git, make_repository, run_aop
 
 
 @pytest.fixture
@@ -141,3 +145,28 @@ def test_a_test_that_fails_leaves_neither_its_supervisor_nor_its_agents(shop: Sh
     until(lambda: bool(agents_alive(shop)), seconds=SECONDS)
     shop.close()
     assert (shop.is_supervised(), agents_alive(shop)) == (False, [])
+
+
+def test_gates_that_run_are_shown_as_work_until_their_process_ends(tmp_path: Path) -> None:
+    go, root = tmp_path / "go", make_repository(tmp_path / "repo")
+    policy = f"version: 1\nexecution: {{sandbox_read: [{tmp_path}]}}\n"
+    (root / "agentic/orchestrator/policy.yaml").write_text(policy)
+    (root / "check.sh").write_text(f"until test -e {go}; do sleep 0.05; done\n")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "Wait")
+    world = World(root)
+    world.plan("one")
+    world.close()
+
+    def at_work() -> Any:
+        (row,) = run_aop(root, "status", "--json").json["data"]["features"]
+        return row["gates_at_work"]
+
+    words = [sys.executable, "-m", "aop.cli.main", "call", "gates.run", '{"feature_id": "one", "mode": "fast"}']
+    with subprocess.Popen(words, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+        until(lambda: (at_work() or {}).get("step") == "fast gates, step 1 of 1: check", seconds=SECONDS)
+        shown = run_aop(root, "status", env={"COLUMNS": "140"}).out
+        assert re.search(r"fast gates, step 1 of 1: check, \d+ s$", shown, re.MULTILINE), shown
+        go.touch()
+        assert running.wait(SECONDS) == 0
+    assert at_work() is None

@@ -45,6 +45,8 @@ class Row(Struct, frozen=True, kw_only=True):
     """None: not reported."""
     at_work: Mapping[str, Any] | None
     """The turn in progress."""
+    gates_at_work: Mapping[str, Any] | None
+    """The gate run in progress."""
     waits: str
     next_command: str
 
@@ -194,6 +196,7 @@ def _row(row: Mapping[str, Any], events: Mapping[FeatureId, _Events]) -> Row:
         turns=row["spent"]["turns"],
         cost_usd=msgspec.convert(row["spent"], Spending).cost_usd.known,
         at_work=row["at_work"],
+        gates_at_work=row["gates_at_work"],
         waits=row["waits"],
         next_command=row["next_command"],
     )

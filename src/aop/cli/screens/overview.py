@@ -106,6 +106,9 @@ def now_cell(overview: Overview, row: Mapping[str, Any]) -> Cell:
     if turn and (overview.supervision.is_alive or turn["role"] == "swe"):
         agent = turn["provider"] if turn["model"] is None else f"{turn['provider']}/{turn['model']}"
         return Cell(_visible(f"{turn['role']}: {agent}, {span_since(turn['since'], overview.now)}"), "cyan")
+    if row["gates_at_work"]:
+        gates = row["gates_at_work"]
+        return Cell(_visible(f"{gates['step']}, {span_since(gates['since'], overview.now)}"), "cyan")
     style = "red" if row["status"] == "failed" else "yellow" if row["next_command"] else ""
     if _is_left(overview, row):
         return Cell("Stopped" if turn else _visible(row["waits"]), style, (command_cell("aop resume"),), MOST_LINES)

@@ -18,11 +18,13 @@ class Progress(Struct, frozen=True, kw_only=True):
     feature_id: str
     mode: Mode
     lines: tuple[str, ...] = ()
+    since: str = ""
+    """When it began, in UTC; empty in an entry of an older AOP."""
 
 
 def with_progress(call: Call, feature_id: str, mode: Mode) -> Call:
     """Return the call with a `report` that also stores each line in the ledger, for other processes."""
-    progress = Progress(feature_id=feature_id, mode=mode)
+    progress = Progress(feature_id=feature_id, mode=mode, since=call.kernel.now())
     call.intend(msgspec.to_builtins(progress))
     lines: list[str] = []
 

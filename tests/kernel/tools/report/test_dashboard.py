@@ -20,6 +20,7 @@ ASKS_NOTHING: Any = {
     "conflicts": [],
     "paused": False,
     "at_work": None,
+    "gates_at_work": None,
     "waits": "",
     "next_command": "",
 }

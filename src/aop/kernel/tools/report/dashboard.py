@@ -5,6 +5,7 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import ClassVar, Literal
 
+import msgspec
 from msgspec import Struct
 
 from aop.core.ids import CommitId, FeatureId, TreeId
@@ -18,7 +19,13 @@ from aop.kernel.record.documents.runs import NewestRun, Pause, QuotaWait, RunMet
 from aop.kernel.record.documents.usage import FeatureUsage, OpenTurn, Spending
 from aop.kernel.record.port import Snapshot
 from aop.kernel.record.spending import spent_in, spent_on, total_of
-from aop.kernel.tools.report.standings import Situation, TurnInProgress, features_in_reason, standing_of
+from aop.kernel.tools.report.standings import (
+    GatesInProgress,
+    Situation,
+    TurnInProgress,
+    features_in_reason,
+    standing_of,
+)
 
 
 # `gc=False`: rows hold no cycles, and the collector need not search a thousand of them.
@@ -45,6 +52,8 @@ class DashboardRow(Struct, frozen=True, kw_only=True, gc=False):
     """When the feature last changed, in UTC."""
     at_work: TurnInProgress | None
     """The turn in progress; null if none is."""
+    gates_at_work: GatesInProgress | None = None
+    """The gate run in progress; null if none is."""
     waits: str
     """The reason why it does not move, for a person to read; empty if nothing holds it."""
     next_command: str
@@ -94,6 +103,7 @@ def dashboard(call: Call, _arguments: Arguments) -> Outcome:
         turns = {turn.feature_id: TurnInProgress.of(turn) for turn in view.all(OpenTurn)}
         conflicts = _conflicts(call.kernel, view, states)
         quotas = {wait.feature_id: wait.reason for wait in view.all(QuotaWait)}
+        gates = _gates_in_progress(call.kernel, view)
     counts = dict.fromkeys((status.value for status in Status), 0)
     for state in states:
         counts[state.status] += 1
@@ -102,7 +112,7 @@ def dashboard(call: Call, _arguments: Arguments) -> Outcome:
     facts = _RowFacts(
         usages, questions, rests, turns, conflicts, quotas=quotas, going=names, now=call.kernel.clock.now()
     )
-    rows = tuple(map(facts.row, states))
+    rows = tuple(facts.row(state, gates.get(state.feature_id)) for state in states)
     return Dashboard(
         features=rows,
         counts=counts,
@@ -140,7 +150,7 @@ class _RowFacts:
             side = self._asks if question_at(each, now).is_open else self._out_of_time
             side.setdefault(each.feature_id, []).append(each)
 
-    def row(self, state: _Feature) -> DashboardRow:
+    def row(self, state: _Feature, gates: GatesInProgress | None) -> DashboardRow:
         """Return the row of a feature."""
         name, situation = state.feature_id, self._situation(state)
         standing = standing_of(situation)
@@ -158,6 +168,7 @@ class _RowFacts:
             paused=bool(situation.pause),
             changed_at=state.last_updated,
             at_work=self._turns.get(name),
+            gates_at_work=gates,
             question=next((each.text for each in (*situation.asks, *situation.out_of_time)), ""),
             waits=standing.waits,
             next_command=standing.command,
@@ -183,6 +194,22 @@ class _RowFacts:
             pause="" if state.status in TERMINAL else pause,
             quota=self._quotas.get(name, ""),
         )
+
+
+def _gates_in_progress(kernel: Kernel, view: Snapshot) -> dict[str, GatesInProgress]:
+    """Return the gate runs whose process is alive, by feature."""
+    pending, found = view.pending_operations(), dict[str, GatesInProgress]()
+    if not pending:
+        return found
+    # Most calls find nothing at work, and `aop status` is typed often.
+    from aop.kernel.gates.progress import GATES_RUN, Progress
+
+    for each in pending:
+        if each.tool == GATES_RUN and each.intent is not None and kernel.locks.is_running(each.operation_id):
+            run = msgspec.convert(each.intent, Progress)
+            step = run.lines[-1].removeprefix(f"{run.feature_id}: ") if run.lines else f"{run.mode} gates"
+            found[run.feature_id] = GatesInProgress(mode=run.mode, step=step, since=run.since)
+    return found
 
 
 def _conflicts(kernel: Kernel, view: Snapshot, states: Iterable[_Feature]) -> dict[FeatureId, tuple[str, ...]]:

@@ -32,6 +32,16 @@ class TurnInProgress(Struct, frozen=True, kw_only=True, gc=False):
         return cls(role=turn.worker, provider=turn.provider, model=turn.model, since=turn.began_at)
 
 
+class GatesInProgress(Struct, frozen=True, kw_only=True, gc=False):
+    """A gate run that has begun and not ended; its process is alive."""
+
+    mode: str
+    step: str
+    """The newest progress line: which step of how many."""
+    since: str
+    """When the run began, in UTC."""
+
+
 class Standing(Struct, frozen=True, kw_only=True, gc=False):
     """Why a feature does not move, and the command that moves it."""
 
