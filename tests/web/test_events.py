@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import islice
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -77,6 +78,23 @@ def test_a_reader_that_comes_back_misses_nothing(world: World, server: Served) -
         assert [event.id for event in islice(mine, 450)] == missed
     with websocket(server, f"/ws?after={first}") as socket:
         assert [json.loads(socket.recv(SECONDS))["id"] for _ in missed] == missed
+
+
+def test_a_slow_reader_holds_up_nobody_and_gets_everything_later(world: World, server: Served) -> None:
+    with events(server) as slow, websocket(server) as other:
+        before = _memory(server)
+        with world.app.record.write():
+            sent = [happen(world, "scout_progress", project_id="shop", step=f"{n} " + "x" * 8000) for n in range(3000)]
+        assert [json.loads(other.recv(SECONDS))["id"] for _ in sent] == sent
+        # 24 MB were sent to one reader, and nothing of that waits in memory for the other.
+        assert _memory(server) - before < 12_000
+        assert [event.id for event in islice(slow, len(sent))] == sent
+
+
+def _memory(server: Served) -> int:
+    """Return the kilobytes that the server holds now."""
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS:"))
 
 
 def test_one_project_can_be_asked_for(world: World, server: Served) -> None:

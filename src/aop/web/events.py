@@ -33,7 +33,7 @@ POLL_SECONDS = 0.25
 HEARTBEAT_SECONDS = 15.0
 SEND_SECONDS = 30.0
 """A reader that takes nothing for so long is dropped."""
-PAGE = 200
+PAGE = 50
 """So many entries of the journal are read at once."""
 MOST_STREAMS = 64
 MOST_STREAMS_OF_KEY = 8
