@@ -134,4 +134,5 @@ def test_a_key_opens_the_tools_that_name_its_scope_and_no_others(world: World) -
         "forge.key_list",
         "forge.key_new",
         "forge.key_revoke",
+        "forge.plan",
     ]

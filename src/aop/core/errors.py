@@ -1503,6 +1503,17 @@ class TooManyRequests(Refusal):
     hint = "Send it again after the seconds in `Retry-After`."
 
 
+class UnknownScanRun(Refusal):
+    """There is no such scan, or its project belongs to another user."""
+
+    code = "unknown_scan_run"
+    hint = "Correct the id: `aop forge show PROJECT` names the newest scan."
+
+    def __init__(self, run_id: str) -> None:
+        shown = ascii(run_id[:80])[1:-1]
+        super().__init__(f"There is no scan `{shown}`.", run_id=shown)
+
+
 class TerminalOnly(Refusal):
     """A person does this at the terminal; no key opens it."""
 

@@ -38,6 +38,7 @@ _STATUSES: Mapping[type[errors.Refusal], int] = {
     errors.UnknownForgeBuild: 404,
     errors.UnknownForgeKey: 404,
     errors.UnknownForgeProject: 404,
+    errors.UnknownScanRun: 404,
     errors.HostNotAllowed: 421,
     errors.TooManyRequests: 429,
     errors.InternalError: 500,

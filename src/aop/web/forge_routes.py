@@ -35,6 +35,7 @@ from aop.kernel.record.port import Snapshot
 from aop.web.events import EventStreams
 from aop.web.forge_door import ForgeDoor, KeyHolder, refused
 from aop.web.openapi import ALWAYS, OPENAPI_PATH, Operation, openapi_document
+from aop.web.scout_routes import SCOUT_ROUTES
 from aop.web.tool_routes import KEY_ROUTES, NoBody, ToolRoute, tool_route
 
 REVALIDATED = "private, no-cache"
@@ -129,7 +130,7 @@ READ_ROUTES: tuple[ReadRoute, ...] = (
 )
 
 
-TOOL_ROUTES: tuple[ToolRoute, ...] = KEY_ROUTES
+TOOL_ROUTES: tuple[ToolRoute, ...] = (*KEY_ROUTES, *SCOUT_ROUTES)
 
 
 def forge_routes(

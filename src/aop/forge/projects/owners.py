@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from aop.core.errors import UnknownForgeBuild, UnknownForgeProject
-from aop.forge.projects.documents import ForgeBuild, ForgeProject
+from aop.core.errors import UnknownForgeBuild, UnknownForgeProject, UnknownScanRun
+from aop.forge.projects.documents import ForgeBuild, ForgeProject, ScoutRun
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.record.port import Snapshot
 
@@ -28,6 +28,15 @@ def the_build(view: Snapshot, build_id: str, principal: Principal) -> ForgeBuild
     if build is None or project is None or not may_reach(principal, project) or not _may_reach_build(principal, build):
         raise UnknownForgeBuild(build_id)
     return build
+
+
+def the_scan_run(view: Snapshot, run_id: str, principal: Principal) -> ScoutRun:
+    """Return a scan of a project that the caller may reach. Raises: UnknownScanRun."""
+    run = view.get(ScoutRun, run_id)
+    project = None if run is None else view.get(ForgeProject, run.project_id)
+    if run is None or project is None or not may_reach(principal, project):
+        raise UnknownScanRun(run_id)
+    return run
 
 
 def own_projects(view: Snapshot, principal: Principal) -> Iterator[ForgeProject]:

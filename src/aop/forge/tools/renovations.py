@@ -11,6 +11,7 @@ from aop.core.errors import NotScanned
 from aop.core.redaction.redactor import mask_json
 from aop.core.text.counts import count
 from aop.forge.projects.documents import ScoutRun
+from aop.forge.projects.keys import WRITE_SCOPE
 from aop.forge.projects.owners import the_project
 from aop.forge.scan.file_facts import Dependency
 from aop.forge.scan.ports import registries_of
@@ -93,5 +94,6 @@ TOOLS = (
         run=make_plan,
         mutates=True,
         person_only=True,
+        key_scope=WRITE_SCOPE,
     ),
 )
