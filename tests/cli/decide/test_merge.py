@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.adapters.git.repositories import with_noted_git
 from tests.cli.shops import Shop
 from tests.world import World, files, git, make_repository, run_aop, run_aop_at_terminal
 
@@ -217,6 +218,16 @@ def test_a_linked_worktree_of_the_person_is_left_alone_and_named(root: Path, tmp
     assert (ran.code, "is checked out at `linked`" in ran.err, "git read-tree -m -u" in ran.err) == (0, True, True)
     assert (tmp_path / "linked/src/a.txt").read_text() == "one\ntwo\nthree\n"
     assert "`main` is checked out in the linked worktree `linked`" in run_aop(root, "sync").err
+
+
+def test_a_merge_of_a_file_that_the_base_changed_too_is_tried_once_and_then_made(root: Path, tmp_path: Path) -> None:
+    (root / "src/a.txt").write_text("one\ntwo\nthree\nfour\n")
+    git(root, "commit", "-qam", "Meanwhile")
+    starts = tmp_path / "starts"
+    ran = run_aop(root, "merge", "one", "--yes", env=with_noted_git(starts))
+    assert ran.code == 0, ran.err
+    assert git(root, "show", "main:src/a.txt") == "one\nTWO\nthree\nfour\n"
+    assert starts.read_text().count(" merge-tree ") == 2
 
 
 def test_at_a_terminal_one_yes_approves_and_merges(root: Path) -> None:
