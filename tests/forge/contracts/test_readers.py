@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import perf_counter, process_time
 
 import pytest
 
@@ -235,6 +235,16 @@ def _boundaries(**layer: object) -> str:
 @pytest.mark.hostile("Y14", "Y25")
 def test_boundaries_that_are_wrong_or_hostile_are_refused(text: str, expected: str) -> None:
     assert any(problem.startswith(expected) for problem in problems(T.BOUNDARIES, text))
+
+
+@pytest.mark.parametrize(
+    "line", ["# a\n", "## Phase 1 — a\n", "### Phase 1\n", "```\n", "|", "- ", "{{", "`", "**Objective"]
+)
+@pytest.mark.parametrize("contract_type", [T.STACK, T.PHASES, T.SCHEMA])
+def test_the_time_to_read_a_text_grows_with_its_size_alone(contract_type: ContractType, line: str) -> None:
+    began = process_time()
+    problems(contract_type, "# T\n" + line * (100_000 // len(line)))
+    assert process_time() - began < 3
 
 
 @pytest.mark.hostile("Y22")

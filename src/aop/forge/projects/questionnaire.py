@@ -167,11 +167,6 @@ def verification_commands(answers: Answers) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(str(word) for word in command) for command in commands if isinstance(command, list))
 
 
-def words_of(answers: Answers) -> str:
-    """Return all answers as one text: the words that a contract may repeat."""
-    return "\n".join(text for fields in answers.values() for value in fields.values() for text in _texts(value))
-
-
 def with_answers(
     mode: BuildMode, stored: Answers, given: Mapping[str, Json], secret_rules: Callable[[str], Sequence[str]]
 ) -> Answers:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+DEEPEST = 6
 _HEADING = re.compile(r"(#{1,6}) +(\S.*?)(?: +#+)? *")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _ITEM = re.compile(r" *(?:[-*+]|[0-9]{1,3}[.)]) +(\S.*)")
@@ -28,15 +29,16 @@ class Section(Struct, frozen=True, kw_only=True):
 def sections_of(text: str) -> tuple[Section, ...]:
     """Return the sections of a text, in order; a heading inside a fence is not one."""
     lines = text.split("\n")
-    headings = list(_headings(lines))
-    found = []
-    for at, (line, level, title) in enumerate(headings):
-        after = headings[at + 1 :]
-        following = after[0][0] if after else len(lines) + 1
-        end = next((number for number, other, _ in after if other <= level), len(lines) + 1) - 1
+    found: list[Section] = []
+    # From the last heading to the first: the nearest heading after this one, of each level.
+    nearest = [len(lines) + 1] * (DEEPEST + 1)
+    following = len(lines) + 1
+    for line, level, title in reversed(list(_headings(lines))):
+        end = min(nearest[1 : level + 1]) - 1
         own = tuple(lines[line : following - 1])
         found.append(Section(title=title, level=level, line=line, end=end, own=own))
-    return tuple(found)
+        nearest[level] = following = line
+    return tuple(reversed(found))
 
 
 def items_of(lines: Sequence[str]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from aop.core.text.counts import count
-from aop.forge.contracts.shapes.markdown import Section, items_of, sections_of
+from aop.forge.contracts.shapes.markdown import items_of, sections_of
 from aop.forge.contracts.shapes.problems import Problems, quoted
 from aop.forge.contracts.types import BuildMode
 
@@ -44,25 +44,19 @@ class Phases(Struct, frozen=True, kw_only=True):
 
 def read_phases(text: str, mode: BuildMode, problems: Problems) -> Phases:
     """Read the phases; their number depends on the mode of the build."""
-    sections = sections_of(text)
+    lines = text.split("\n")
     found: list[Phase] = []
-    for each in sections:
+    end = 0
+    for each in sections_of(text):
         if each.level == 2 and (title := _TITLE.fullmatch(each.title)):
-            lines = text.split("\n")[each.line : each.end]
-            found.append(_phase(int(title.group(1)), title.group(2), each.line, lines, problems))
-        elif each.level <= 3 and _NEARLY.match(each.title) and not _inside(each, sections):
+            end = each.end
+            found.append(_phase(int(title.group(1)), title.group(2), each.line, lines[each.line : end], problems))
+        elif each.level in (2, 3) and _NEARLY.match(each.title) and each.line > end:
             problems.add(f"Line {each.line}: {quoted(each.title)} must read `## Phase N — Name`, with an em dash.")
     _check_numbers([phase.number for phase in found], mode, problems)
     if found:
         _check_ends(found, problems)
     return Phases(phases=tuple(found))
-
-
-def _inside(section: Section, sections: Sequence[Section]) -> bool:
-    return any(
-        each.level < section.level and each.line < section.line <= each.end and _TITLE.fullmatch(each.title)
-        for each in sections
-    )
 
 
 def _phase(number: int, name: str, line: int, lines: Sequence[str], problems: Problems) -> Phase:

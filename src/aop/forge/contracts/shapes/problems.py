@@ -25,16 +25,15 @@ class Problems:
     """A list of problems that grows while a text is read."""
 
     def __init__(self) -> None:
-        self._found: list[str] = []
+        self._found: dict[str, None] = {}
 
     def add(self, problem: str) -> None:
         """Add a whole sentence, once."""
-        if problem not in self._found:
-            self._found.append(problem)
+        self._found[problem] = None
 
     def listed(self) -> tuple[str, ...]:
         """Return the first problems, in the order in which they were found."""
-        return tuple(self._found[:MOST_PROBLEMS])
+        return tuple(self._found)[:MOST_PROBLEMS]
 
 
 def quoted(text: str) -> str:
