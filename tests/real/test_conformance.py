@@ -14,6 +14,7 @@ import pytest
 from aop.core.roles import Role
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.gateway.tokens import TOKEN_ROLES
+from tests.forge.broker.shelves import ROLE_TOOLS
 from tests.mcpserver.clients import AOP, served, token_for
 from tests.real.conftest import Run
 from tests.world import World
@@ -61,14 +62,16 @@ def listed(ended: subprocess.CompletedProcess[str]) -> list[str]:
 LIST = ("--method", "tools/list", "--format", "json", "--strict")
 
 
-@pytest.mark.req("AOP-152")
+@pytest.mark.req("AOP-152", "FORGE-099")
 def test_the_inspector_sees_the_tools_of_each_role_and_finds_no_error_in_them(run: Run, world: World) -> None:
     with served(world.root) as server:
         for role in sorted(TOKEN_ROLES):
             token = token_for(world, role)
             own = [tool.name for tool in world.app.gateway.tools_for(Principal(role=role, actor="a"))]
             http = ["--header", f"Authorization: Bearer {token}", "--transport", "http", "--server-url", server.url]
-            assert listed(run("inspector", "--cli", *LIST, *http)) == own
+            seen = listed(run("inspector", "--cli", *LIST, *http))
+            assert seen == own
+            assert [name for name in seen if name.startswith("forge_")] == ROLE_TOOLS.get(role, [])
     stdio = [*AOP, "mcp", "--repo", str(world.root)]
     for role in (Role.BUILDER, Role.ORCHESTRATOR):
         own = [tool.name for tool in world.app.gateway.tools_for(Principal(role=role, actor="a"))]

@@ -139,6 +139,7 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False) -> App:
             "scanner": lambda: late_scanner(repository),
             "registries": lambda: late_registries(settings.environ),
         },
+        tools=CATALOGUE,
         show_workflow=show_workflow,
         prove_contracts=prove_contracts,
         reviewer=late_reviewer(lambda model: build_brain(settings, chosen=model, product="code-review"), new_id),

@@ -53,6 +53,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "forge.project_show": "aop.forge.tools.projects",
     "forge.scan": "aop.forge.tools.scans",
     "forge.scan_show": "aop.forge.tools.scans",
+    "forge.tokens": "aop.forge.tools.broker.token_report",
     "forge_get_artifact": "aop.forge.tools.broker.session",
     "forge_get_build_contracts": "aop.forge.tools.broker.project_reads",
     "forge_get_contract": "aop.forge.tools.broker.contract_reads",

@@ -15,6 +15,18 @@ from tests.forge.projects import stored
 from tests.forge.sample_contracts import CONTRACTS
 from tests.world import World
 
+BASE = ["forge_get_contract", "forge_get_summary", "forge_list_contracts", "forge_scratchpad"]
+PROJECT = [*BASE, "forge_get_project_contract", "forge_list_project_contracts"]
+ROLE_TOOLS: Mapping[Role, list[str]] = {
+    Role.FORGE_BUILDER: sorted([*BASE, "forge_get_phase_window"]),
+    Role.SCOUT: sorted([*PROJECT, "forge_get_phase_window", "forge_get_project_context"]),
+    Role.CODER: sorted([*PROJECT, "forge_get_phase_window"]),
+    Role.AUDITOR: sorted(PROJECT),
+    Role.FIXER: ["forge_get_build_contracts", "forge_scratchpad"],
+    Role.ORCHESTRATOR: ["forge_get_artifact", "forge_set_session"],
+}
+"""The tools for contracts of each role (FORGE-023, 100 to 103)."""
+
 
 def shelve(world: World, project: str, contents: Mapping[ContractType, str] = CONTRACTS) -> str:
     """Begin a project and store its nine contracts; return its id."""

@@ -14,7 +14,7 @@ from aop.forge.broker.phase_windows import window_of
 from aop.forge.contracts.examples import example_of
 from aop.forge.contracts.types import CONTRACT_TYPES, OTHER_NAMES, ContractType
 from aop.wiring.catalogue import CATALOGUE
-from tests.forge.broker.shelves import Agent, edit, keep, pin, shelve
+from tests.forge.broker.shelves import ROLE_TOOLS, Agent, edit, keep, pin, shelve
 from tests.forge.sample_contracts import CONTRACTS
 from tests.world import World, make_repository
 
@@ -49,38 +49,19 @@ def fetched(world: World) -> list[dict[str, Any]]:
         return [dict(entry.event.payload) for entry in view.journal(kinds=("contract_fetched",))]
 
 
-ROLE_TOOLS = {
-    BUILDER: "get_contract get_phase_window get_summary list_contracts scratchpad",
-    SCOUT: (
-        "get_contract get_phase_window get_project_context get_project_contract get_summary list_contracts"
-        " list_project_contracts scratchpad"
-    ),
-    CODER: (
-        "get_contract get_phase_window get_project_contract get_summary list_contracts list_project_contracts"
-        " scratchpad"
-    ),
-    AUDITOR: "get_contract get_project_contract get_summary list_contracts list_project_contracts scratchpad",
-    FIXER: "get_build_contracts scratchpad",
-    Role.ORCHESTRATOR: "get_artifact set_session",
-}
-
-
 @pytest.mark.req("FORGE-099", "FORGE-100", "FORGE-101", "FORGE-102", "FORGE-103")
 @pytest.mark.parametrize("role", sorted(Role))
 def test_a_role_is_listed_exactly_its_tools_for_contracts(shelf: World, role: Role) -> None:
     listed = (
         [each.name for each in shelf.app.gateway.tools_for(Agent(shelf, role).principal)] if role != "system" else []
     )
-    expected = [f"forge_{name}" for name in ROLE_TOOLS.get(role, "").split()]
-    assert [name for name in listed if name.startswith("forge_")] == expected
+    assert [name for name in listed if name.startswith("forge_")] == ROLE_TOOLS.get(role, [])
 
 
 @pytest.mark.req("FORGE-104")
 @pytest.mark.parametrize("role", sorted(ROLE_TOOLS))
 def test_a_tool_of_another_role_is_refused_at_dispatch(shelf: World, role: Role) -> None:
-    others = {name for name in CATALOGUE if name.startswith("forge_")} - {
-        f"forge_{name}" for name in ROLE_TOOLS[role].split()
-    }
+    others = {name for name in CATALOGUE if name.startswith("forge_")} - {*ROLE_TOOLS[role]}
     agent = Agent(shelf, role, project="birds")
     assert {agent.code(name) for name in others} == {"forbidden_tool_for_role"}
 

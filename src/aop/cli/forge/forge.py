@@ -28,6 +28,7 @@ ACTIONS: Mapping[str, tuple[str, str]] = {
     "key": ("key", "make, list or revoke the keys for the HTTP interface"),
     "pin": ("versions", "make a build that keeps reading the contracts as they are now"),
     "check": ("check", "test the code by the contracts: boundaries, routes, tables"),
+    "tokens": ("tokens", "count what agents were sent for a project or a build"),
 }
 """Each action: the module of this folder that has it in its `ACTIONS`, and what it does."""
 

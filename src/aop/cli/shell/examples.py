@@ -36,6 +36,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "aop forge history shop physics",
         "aop forge diff shop physics 1 2",
         "aop forge export shop ../shop-contracts",
+        "aop forge tokens shop",
         "aop forge pin shop",
         'aop forge key new --label "build server"',
         "aop forge key revoke fg_0123456789",

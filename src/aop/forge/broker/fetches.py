@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
+from aop.core.errors import Json
 from aop.core.ids import FeatureId, OperationId, is_feature_id
-from aop.forge.broker.resolution import FoundContract
+from aop.forge.broker.parts import part_of
+from aop.forge.broker.phase_windows import window_of
+from aop.forge.broker.resolution import FoundContract, template_of
 from aop.forge.broker.sessions import Scope
+from aop.forge.contracts.types import ContractType
+from aop.forge.projects.documents import ContractVersion, ForgeProject, contract_key
 from aop.kernel.gateway.calls import Call
 from aop.kernel.record.port import Event, JournalEntry, Snapshot
 
@@ -56,6 +61,17 @@ def fetches_of_build(view: Snapshot, build_id: str) -> Iterable[JournalEntry]:
     return (entry for entry in entries if entry.event.payload.get("build_id") == build_id)
 
 
+def has_fetches(view: Snapshot, build_id: str) -> bool:
+    """Tell whether anything was read in a build."""
+    feature = _as_feature(build_id)
+    found = (
+        fetches_of_build(view, build_id)
+        if feature is None
+        else view.journal(feature_id=feature, kinds=(FETCHED,), limit=1)
+    )
+    return any(True for _ in found)
+
+
 def contracts_read(view: Snapshot, build_id: str) -> tuple[str, ...]:
     """Return the contracts that were read in a build, each once with who read it, in order."""
     read = (
@@ -63,6 +79,31 @@ def contracts_read(view: Snapshot, build_id: str) -> tuple[str, ...]:
         for payload in (entry.event.payload for entry in fetches_of_build(view, build_id))
     )
     return tuple(dict.fromkeys(read))
+
+
+def fetches_of_project(view: Snapshot, project_id: str) -> Iterator[JournalEntry]:
+    """Return the fetches of a project, of all its builds and of none, oldest first."""
+    entries = view.journal(kinds=(FETCHED,))
+    return (entry for entry in entries if entry.event.payload.get("project_id") == project_id)
+
+
+def fetched_part(view: Snapshot, project: ForgeProject, payload: Mapping[str, Json]) -> str:
+    """Return the text that a fetch was answered with, as far as it still exists: all but artifacts."""
+    name, number, section = (payload[key] for key in ("contract_type", "number", "section"))
+    found = _fetched_contract(view, project, str(name), number)
+    if found is None:
+        return ""
+    if name == ContractType.PHASES and isinstance(section, str):
+        return window_of(found.content, int(section.removeprefix("Phase "))).content
+    part = part_of(found, section if isinstance(section, str) else None, None)
+    return "\n".join([part.content, *part.outline])
+
+
+def _fetched_contract(view: Snapshot, project: ForgeProject, name: str, number: Json) -> FoundContract | None:
+    if not isinstance(number, int):
+        return template_of(project.mode, name)
+    stored = view.get(ContractVersion, contract_key(project.project_id, ContractType(name), number))
+    return None if stored is None else FoundContract(name=name, content=stored.content, source="db", number=number)
 
 
 def _of(section: object) -> str:

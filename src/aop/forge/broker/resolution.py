@@ -13,7 +13,7 @@ from aop.core.text.suggestions import did_you_mean
 from aop.forge.broker.role_briefs import role_prompt
 from aop.forge.broker.sessions import Scope
 from aop.forge.contracts.examples import example_of
-from aop.forge.contracts.types import CONTRACT_TYPES, FORMATS, OTHER_NAMES, ContractFormat, ContractType
+from aop.forge.contracts.types import CONTRACT_TYPES, FORMATS, OTHER_NAMES, BuildMode, ContractFormat, ContractType
 from aop.forge.projects.batches import batch_of, contract_in
 from aop.forge.projects.documents import Artifact, ContractBatch, ContractVersion, artifact_key
 from aop.kernel.record.port import Snapshot
@@ -77,7 +77,7 @@ def find_contract(view: Snapshot, scope: Scope | None, name: str, *, now: str) -
         )
     return (
         (stored_contract(view, scope, ContractType(name)) if scope is not None and name in CONTRACT_TYPES else None)
-        or _template(scope, name)
+        or template_of("full" if scope is None else scope.project.mode, name)
         or _artifact(view, scope, name, now=now)
         or _refuse_missing(name)
     )
@@ -101,9 +101,10 @@ def found_in(current: Current, version: ContractVersion) -> FoundContract:
     )
 
 
-def _template(scope: Scope | None, name: str) -> FoundContract | None:
+def template_of(mode: BuildMode, name: str) -> FoundContract | None:
+    """Return the example of a contract, or a text of the builder; None if AOP brings none along."""
     if name in CONTRACT_TYPES:
-        content = example_of(ContractType(name), "full" if scope is None else scope.project.mode)
+        content = example_of(ContractType(name), mode)
     elif name in BUILDER_TEXTS:
         content = role_prompt(BUILDER_TEXTS[name])
     else:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from aop.brains.conversation import Request
 from aop.brains.ports import Mission, Tools
-from aop.brains.prompts import Data, build_prompt
+from aop.brains.prompts import Data, Prompt, build_prompt
 from aop.forge.contracts.examples import example_of
 from aop.forge.contracts.types import ContractType
 from aop.forge.generation.acceptance import Acceptance, SubmittedText
@@ -33,17 +33,21 @@ class Assignment(Struct, frozen=True, kw_only=True):
 
     def mission(self, judge: Acceptance, watch: Callable[[Request], None]) -> Mission[SubmittedText]:
         """Return the mission of the loop."""
-        example = Data(source="an example of another project", text=example_of(self.contract_type, self.inputs.mode))
-        known = () if self.way == "tools" else self._everything()
-        text = instructions(tools=self.way == "tools")
         return Mission(
-            prompt=build_prompt(text, task_of(self.contract_type), (example, *known), self.fence),
+            prompt=self.prompt(),
             result=SubmittedText,
             finish=SUBMIT,
             check=judge.check,
             from_text=judge.from_text,
             watch=watch,
         )
+
+    def prompt(self) -> Prompt:
+        """Return what the model is sent at first; without tools that is all that there is to know."""
+        example = Data(source="an example of another project", text=example_of(self.contract_type, self.inputs.mode))
+        known = () if self.way == "tools" else self._everything()
+        text = instructions(tools=self.way == "tools")
+        return build_prompt(text, task_of(self.contract_type), (example, *known), self.fence)
 
     def tools(self) -> Tools:
         """Return the tools of the loop."""

@@ -6,18 +6,11 @@ may be left out of a call and changes nothing (C-51), and all words of the answe
 
 from __future__ import annotations
 
-from aop.kernel.contracts.schemas import Schema, tool_schemas
-from aop.kernel.gateway.calls import Tool
+from aop.kernel.contracts.schemas import Schema
 
 _SAID_BY_THE_ROW = ("$schema", "title", "description")
 _OWN_NAME = ("actor_type", "actor_id")
 _NULL = {"type": "null"}
-
-
-def listed_schemas(tool: Tool) -> tuple[Schema, Schema]:
-    """Return the schemas of a tool's input and answer as a list of tools shows them."""
-    taken, answered = tool_schemas(tool)
-    return (lean_input(taken), lean_output(answered)) if tool.lean else (taken, answered)
 
 
 def lean_input(schema: Schema) -> Schema:

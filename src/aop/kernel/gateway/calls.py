@@ -129,6 +129,8 @@ class Kernel(Struct, frozen=True, kw_only=True):
     """None where AOP reaches out to none."""
     tokenizer: Tokenizer | None = None
     """None where nothing counts tokens."""
+    tools: Mapping[str, Tool] = {}
+    """The catalogue, for tools that describe other tools."""
     epoch: int | None = None
     """The epoch of the supervisor that acts through this; None for all others (AOP-336)."""
     capabilities: Mapping[str, Callable[[], object]] = {}

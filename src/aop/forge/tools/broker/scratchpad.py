@@ -9,7 +9,7 @@ from msgspec import Meta
 from aop.core.errors import InvalidArguments, NoBuildInSession, UnknownNote
 from aop.core.roles import Role
 from aop.core.text.suggestions import did_you_mean
-from aop.forge.broker.fetches import contracts_read
+from aop.forge.broker.fetches import contracts_read, has_fetches
 from aop.forge.broker.sessions import scope_of
 from aop.forge.projects.documents import ForgeBuild, ScratchNote
 from aop.forge.tools.broker.broker_answers import ScratchpadAnswer
@@ -61,7 +61,7 @@ def _note_key(build: ForgeBuild, key: str) -> str:
 
 def _keys(view: Snapshot, build: ForgeBuild) -> tuple[str, ...]:
     own = [note.name for note in view.all(ScratchNote, f"{build.build_id}/")]
-    return tuple(sorted([*own, *([CONTRACTS_READ] if contracts_read(view, build.build_id) else [])]))
+    return tuple(sorted([*own, *([CONTRACTS_READ] if has_fetches(view, build.build_id) else [])]))
 
 
 def _value(view: Snapshot, build: ForgeBuild, key: str) -> str:

@@ -1,0 +1,1 @@
+"""Measure: the tokens that agents are sent, and those that pushing would send."""
