@@ -13,7 +13,7 @@ from tests.forge.projects import stored
 from tests.mcpserver.clients import served
 from tests.real.conftest import REAL
 from tests.web.forge_servers import KEY, put_build, put_key, put_project
-from tests.world import World
+from tests.world import World, run_aop
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
@@ -23,6 +23,8 @@ KNOWN = """\
 "path.project_id" = "shop"
 "path.build_id" = "build-1"
 "path.batch" = 1
+"path.run_id" = "shop-s1"
+"path.prefix" = "fg_sparespar"
 """
 
 
@@ -43,7 +45,9 @@ def test_every_answer_is_one_that_the_document_describes(
 ) -> None:
     (tmp_path / "schemathesis.toml").write_text(values)
     put_key(world, KEY, scopes=("read", "write", "keys"))
+    put_key(world, "fg_" + "spare" * 8)
     put_project(world, "shop")
+    assert run_aop(world.root, "forge", "scan", "shop").code == 0
     put_build(world, "build-1", "shop", 1, stored(world, "shop").sha256)
     with served(world.root) as running:
         done = subprocess.run(

@@ -36,7 +36,7 @@ from aop.web.events import EventStreams
 from aop.web.forge_door import ForgeDoor, KeyHolder, refused
 from aop.web.openapi import ALWAYS, OPENAPI_PATH, Operation, openapi_document
 from aop.web.scout_routes import SCOUT_ROUTES
-from aop.web.tool_routes import KEY_ROUTES, NoBody, ToolRoute, tool_route
+from aop.web.tool_routes import KEY_ROUTES, NoBody, ToolRoute, tool_routes
 
 REVALIDATED = "private, no-cache"
 FOR_GOOD = "private, max-age=31536000, immutable"
@@ -140,7 +140,7 @@ def forge_routes(
     door = ForgeDoor(gateway.kernel, origin, log)
     return [
         *(read_route(door, each) for each in READ_ROUTES),
-        *(tool_route(door, gateway, each) for each in TOOL_ROUTES),
+        *tool_routes(door, gateway, TOOL_ROUTES),
         Route(OPENAPI_PATH, _openapi_endpoint(door)),
         *EventStreams(door, stopping).routes(),
     ]

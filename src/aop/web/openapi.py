@@ -87,7 +87,7 @@ def _described(operation: Operation) -> dict[str, Any]:
         "responses": responses | _refusals(operation.refusals),
     }
     if operation.body is not None:
-        described["requestBody"] = {"required": True, "content": _json_of(operation.body)}
+        described["requestBody"] = {"required": False, "content": _json_of(operation.body)}
     return described
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Literal
 
 import msgspec
@@ -19,6 +19,8 @@ from aop.kernel.gateway.calls import Envelope
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.record.port import Snapshot
 from aop.web.forge_door import ForgeDoor, KeyHolder, refused, status_of
+
+Endpoint = Callable[[Request], Awaitable[Response]]
 
 LARGEST_BODY = 64 * 1024
 BODY_SECONDS = 10.0
@@ -92,8 +94,22 @@ KEY_ROUTES: tuple[ToolRoute, ...] = (
 )
 
 
-def tool_route(door: ForgeDoor, gateway: Gateway, route: ToolRoute) -> Route:
-    """Return a route of a table for the server."""
+def tool_routes(door: ForgeDoor, gateway: Gateway, table: Sequence[ToolRoute]) -> list[Route]:
+    """Return the rows of a table for the server; a path is one route, which knows all its methods."""
+    by_path: dict[str, dict[str, Endpoint]] = {}
+    for each in table:
+        by_path.setdefault(each.path, {})[each.method] = _endpoint(door, gateway, each)
+    return [_route(path, by_method) for path, by_method in by_path.items()]
+
+
+def _route(path: str, by_method: Mapping[str, Endpoint]) -> Route:
+    async def endpoint(request: Request) -> Response:
+        return await by_method["GET" if request.method == "HEAD" else request.method](request)
+
+    return Route(path, endpoint, methods=list(by_method))
+
+
+def _endpoint(door: ForgeDoor, gateway: Gateway, route: ToolRoute) -> Endpoint:
 
     def act(request: Request, content: bytes) -> Envelope:
         with door.kernel.record.read() as view:
@@ -115,7 +131,7 @@ def tool_route(door: ForgeDoor, gateway: Gateway, route: ToolRoute) -> Route:
             return JSONResponse(answer.as_json(), status_of(answer.error["code"]), {"cache-control": "no-store"})
         return JSONResponse(answer.data, route.status, {"cache-control": "no-store"})
 
-    return Route(route.path, endpoint, methods=[route.method])
+    return endpoint
 
 
 def _decoded(content: bytes, shape: type[Struct]) -> Struct:
