@@ -10,10 +10,10 @@ import pytest
 
 from aop.adapters.models.tokenizer import O200kTokenizer
 from aop.core.roles import Role
-from aop.forge.broker.role_briefs import role_brief
+from aop.forge.broker.role_briefs import role_brief, role_prompt
 from aop.forge.contracts.types import CONTRACT_TYPES, ContractType
 from tests.brains.subjects import MODELS
-from tests.forge.broker.shelves import Agent, pin, shelve
+from tests.forge.broker.shelves import Agent, keep, pin, shelve
 from tests.forge.generation.writers import env_for, new_project, writing, written
 from tests.forge.sample_contracts import CONTRACTS
 from tests.world import World, make_repository, run_aop
@@ -60,6 +60,15 @@ def test_the_fetches_of_a_build_are_counted_for_each_role(world: World) -> None:
     assert told["roles"]["scout"]["brief"] == TOKENIZER.count(role_brief(Role.SCOUT))
     whole = report(world, "birds")["roles"]
     assert (whole["auditor"]["fetches"], whole["coder"]["fetches"]) == (1, 4)
+
+
+def test_a_fetch_of_what_is_no_longer_there_counts_as_nothing(world: World) -> None:
+    keep(world, "birds", "contract", "remediation", "Steps.", until="2999-01-01T00:00:00Z")
+    coder = Agent(world, Role.CODER, project="birds")
+    coder.ok("forge_get_contract", name="remediation")
+    coder.ok("forge_get_contract", name="builder_contract")
+    told = report(world, "birds")["roles"]["coder"]
+    assert (told["contracts"], told["fetches"]) == (TOKENIZER.count(role_prompt("builder_contract")), 2)
 
 
 @pytest.mark.req("FORGE-119")

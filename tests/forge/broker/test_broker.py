@@ -158,7 +158,7 @@ def test_a_contract_that_is_nowhere_is_refused(shelf: World, name: str) -> None:
     assert (error["code"], error["details"]["contracts"]) == ("unknown_contract", [*CONTRACT_TYPES, *OTHER_NAMES])
 
 
-@pytest.mark.req("FORGE-117")
+@pytest.mark.req("FORGE-077", "FORGE-117")
 def test_an_artifact_comes_last_and_only_within_its_day(world: World) -> None:
     shelve(world, "birds")
     agent = Agent(world, BUILDER, project="birds")
@@ -169,6 +169,7 @@ def test_an_artifact_comes_last_and_only_within_its_day(world: World) -> None:
     assert (answer["source"], json.loads(answer["content"])) == ("artifact", {"steps": [1]})
     assert agent.code("forge_get_contract", name="desktop_distribution_plan") == "unknown_contract"
     assert agent.ok("forge_get_contract", name="stack")["source"] == "db"
+    assert agent.ok("forge_get_contract", name="builder_contract")["source"] == "template"
 
 
 @pytest.mark.req("FORGE-035")

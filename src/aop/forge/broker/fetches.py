@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from aop.core.errors import Json
+from aop.core.errors import Json, Refusal
 from aop.core.ids import FeatureId, OperationId, is_feature_id
 from aop.forge.broker.parts import part_of
 from aop.forge.broker.phase_windows import window_of
@@ -13,6 +13,7 @@ from aop.forge.broker.sessions import Scope
 from aop.forge.contracts.types import ContractType
 from aop.forge.projects.documents import ContractVersion, ForgeProject, contract_key
 from aop.kernel.gateway.calls import Call
+from aop.kernel.ports.tokenizer import Tokenizer
 from aop.kernel.record.port import Event, JournalEntry, Snapshot
 
 FETCHED = "contract_fetched"
@@ -87,15 +88,27 @@ def fetches_of_project(view: Snapshot, project_id: str) -> Iterator[JournalEntry
     return (entry for entry in entries if entry.event.payload.get("project_id") == project_id)
 
 
-def fetched_part(view: Snapshot, project: ForgeProject, payload: Mapping[str, Json]) -> str:
+def fetched_part(
+    view: Snapshot, project: ForgeProject, payload: Mapping[str, Json], tokenizer: Tokenizer | None
+) -> str:
     """Return the text that a fetch was answered with, as far as it still exists: all but artifacts."""
+    try:
+        return _fetched_part(view, project, payload, tokenizer)
+    except Refusal:
+        # A template of an older AOP had this section.
+        return ""
+
+
+def _fetched_part(
+    view: Snapshot, project: ForgeProject, payload: Mapping[str, Json], tokenizer: Tokenizer | None
+) -> str:
     name, number, section = (payload[key] for key in ("contract_type", "number", "section"))
     found = _fetched_contract(view, project, str(name), number)
     if found is None:
         return ""
     if name == ContractType.PHASES and isinstance(section, str):
         return window_of(found.content, int(section.removeprefix("Phase "))).content
-    part = part_of(found, section if isinstance(section, str) else None, None)
+    part = part_of(found, section if isinstance(section, str) else None, tokenizer)
     return "\n".join([part.content, *part.outline])
 
 

@@ -119,7 +119,7 @@ def _roles(view: Snapshot, kernel: Kernel, tokenizer: Tokenizer, scope: Scope) -
     for entry in fetches_of_project(view, scope.project.project_id):
         payload = entry.event.payload
         if scope.build_id in (None, payload["build_id"]) and payload["role"] in fetched:
-            fetched[str(payload["role"])].append(fetched_part(view, scope.project, payload))
+            fetched[str(payload["role"])].append(fetched_part(view, scope.project, payload, tokenizer))
     return {
         role.value: role_tokens(tokenizer, role_brief(role), definitions_for(kernel, role), fetched[role.value])
         for role in BRIEFED_ROLES
