@@ -22,6 +22,7 @@ from bench.mcp import mcp
 from bench.measurements import Measurement
 from bench.records import dashboard, history, plan_submit
 from bench.runs import run
+from bench.scans import deep_scan
 from bench.startup import init, startup
 from bench.throughput import throughput
 from bench.tickets import tickets
@@ -41,6 +42,7 @@ CASES: Mapping[str, Case] = {
     "history": history,
     "mcp": mcp,
     "forge": forge,
+    "forge.scan": deep_scan,
     "throughput": throughput,
     "run": run,
     "agents": agents,

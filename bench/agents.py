@@ -185,17 +185,18 @@ def _started(commands: list[list[str]], cwd: Path, env: Mapping[str, str]) -> It
 
 def _seen(roots: list[int]) -> _Seen:
     now = time.clock_gettime(time.CLOCK_BOOTTIME)
-    tree = _descendants(roots)
+    tree = tree_of(roots)
     programs = [pid for pid in tree if "claude" in os.path.basename(_command(pid).split("\0")[0])]
-    sessions = _descendants(programs)
+    sessions = tree_of(programs)
     return _Seen(
         start_ms=(now - min(map(_began, programs))) * 1000,
-        session_mb=sum(map(_megabytes, sessions)) / SESSIONS,
-        other_mb=sum(_megabytes(pid) for pid in tree if pid not in sessions),
+        session_mb=sum(map(megabytes, sessions)) / SESSIONS,
+        other_mb=sum(megabytes(pid) for pid in tree if pid not in sessions),
     )
 
 
-def _descendants(roots: list[int]) -> list[int]:
+def tree_of(roots: list[int]) -> list[int]:
+    """Return processes and all that they started."""
     parents = {int(path.name): int(_stat(int(path.name))[1]) for path in Path("/proc").glob("[0-9]*") if _alive(path)}
     found = list(dict.fromkeys(roots))
     for pid in found:
@@ -221,7 +222,7 @@ def _command(pid: int) -> str:
     return _read(Path(f"/proc/{pid}/cmdline"))
 
 
-def _megabytes(pid: int) -> float:
+def megabytes(pid: int) -> float:
     """Return the memory of a process; what several share is divided among them."""
     found = re.search(r"^Pss:\s+(\d+) kB", _read(Path(f"/proc/{pid}/smaps_rollup")), re.MULTILINE)
     return int(found[1]) / 1024 if found else 0.0

@@ -39,6 +39,8 @@ class FoundTable(Struct, frozen=True, kw_only=True, gc=False):
 
 def routes_of(inventory: Inventory) -> tuple[FoundRoute, ...]:
     """Return all routes, sorted by path and method."""
+    if not any(source.facts.routes for source in inventory.sources):
+        return ()
     finder = _PrefixFinder(inventory)
     found = {
         FoundRoute(

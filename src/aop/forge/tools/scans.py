@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any
 
 import msgspec
@@ -94,7 +95,8 @@ def scan(call: Call, arguments: Scan) -> Outcome:
         raise NothingToScan(f"The commit {commit[:12]} holds no file.", commit=commit)
     call.report(f"{count(len(inventory.sources), 'source file')} read; computing the report")
     report = report_of(inventory, name=project.name)
-    results = mask_json(msgspec.to_builtins(report), kernel.redact.mask_secrets)
+    # A report of a large repository holds few texts, many times.
+    results = mask_json(msgspec.to_builtins(report), cache(kernel.redact.mask_secrets))
 
     def decide(tx: Transaction) -> Outcome:
         current = the_project(tx, arguments.project_id, call.principal)

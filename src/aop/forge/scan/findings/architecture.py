@@ -38,7 +38,7 @@ def architecture_of(inventory: Inventory, imports: Imports) -> Architecture:
 
 def package_of(path: str) -> str:
     """Return the folder of a file; `.` is the root."""
-    return posixpath.dirname(path) or "."
+    return path.rpartition("/")[0] or "."
 
 
 def map_below(architecture: Architecture, path: str = "") -> Architecture:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
@@ -43,17 +43,18 @@ class Imports(Struct, frozen=True, kw_only=True):
 def resolve_imports(inventory: Inventory) -> Imports:
     """Return the target of each import."""
     finder = TargetFinder(inventory)
-    edges: dict[ImportEdge, None] = {}
-    outside: dict[OutsideImport, None] = {}
+    edges: list[ImportEdge] = []
+    outside: list[OutsideImport] = []
     for source in inventory.sources:
+        path = source.path
         for fact in source.facts.imports:
-            targets = [each for each in finder.targets(source, fact) if each != source.path]
-            edges |= {
-                ImportEdge(file=source.path, line=fact.line, target=each, late=fact.late): None for each in targets
-            }
+            targets = tuple(finder.targets(source, fact))
+            edges += [
+                ImportEdge(file=path, line=fact.line, target=each, late=fact.late) for each in targets if each != path
+            ]
             package = "" if targets else finder.package(source, fact)
             if package:
-                outside[OutsideImport(file=source.path, line=fact.line, package=package)] = None
+                outside.append(OutsideImport(file=path, line=fact.line, package=package))
     return Imports(edges=tuple(edges), outside=tuple(outside))
 
 
@@ -63,6 +64,8 @@ class TargetFinder:
     def __init__(self, inventory: Inventory) -> None:
         self._paths = {source.path for source in inventory.sources}
         self._python = _python_modules(inventory, self._paths)
+        # The same modules are imported by many files: each is looked up once.
+        self._absolute: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = {}
         self._java = _java_classes(inventory)
         self._go_folders = _first_go_files(inventory)
         self._modules = {
@@ -76,19 +79,23 @@ class TargetFinder:
             reverse=True,
         )
 
-    def targets(self, source: SourceFile, fact: ImportFact) -> Iterator[str]:
-        """Yield the files that an import names; none if they are not of the repository."""
+    def targets(self, source: SourceFile, fact: ImportFact) -> Iterable[str]:
+        """Return the files that an import names; none if they are not of the repository."""
         match source.language:
+            case "python" if fact.target.startswith("."):
+                return self._relative_targets(source.path, fact)
             case "python":
-                yield from self._python_targets(source.path, fact)
+                return self._absolute_targets(fact)
             case "javascript" | "typescript":
-                yield from self._node_targets(source.path, fact.target)
+                return self._node_targets(source.path, fact.target)
             case "java":
-                yield from self._java_targets(fact.target)
+                return self._java_targets(fact.target)
             case "go":
-                yield from self._go_targets(fact.target)
+                return self._go_targets(fact.target)
             case "rust":
-                yield from self._rust_targets(source.path, fact.target)
+                return self._rust_targets(source.path, fact.target)
+            case _:
+                return ()
 
     def package(self, source: SourceFile, fact: ImportFact) -> str:
         """Return the outside package of an import; empty for the language's own library and for what is unknown."""
@@ -111,22 +118,28 @@ class TargetFinder:
             case _:
                 return ""
 
-    def _python_targets(self, path: str, fact: ImportFact) -> Iterator[str]:
-        names = [name.partition(" as ")[0] for name in fact.names]
-        if fact.target.startswith("."):
-            dots = len(fact.target) - len(fact.target.lstrip("."))
-            folder = path
-            for _ in range(dots):
-                folder = posixpath.dirname(folder)
-            base = posixpath.join(folder, *filter(None, fact.target.lstrip(".").split(".")))
-            found = [self._python_file(posixpath.join(base, name)) for name in names] or [self._python_file(base)]
-            yield from dict.fromkeys(each or self._python_file(base) or "" for each in found if each or base)
-            return
-        module = fact.target
-        found = [self._python.get(f"{module}.{name}") or self._python.get(module) for name in names]
-        if not names:
-            found = [self._python.get(module) or self._python.get(module.rpartition(".")[0])]
-        yield from dict.fromkeys(each for each in found if each)
+    def _relative_targets(self, path: str, fact: ImportFact) -> Iterable[str]:
+        bare = fact.target.lstrip(".")
+        folder = path
+        for _ in range(len(fact.target) - len(bare)):
+            folder = posixpath.dirname(folder)
+        base = posixpath.join(folder, *filter(None, bare.split(".")))
+        whole = self._python_file(base)
+        names = [posixpath.join(base, name.partition(" as ")[0]) for name in fact.names]
+        found = [self._python_file(name) or whole for name in names] or [whole]
+        return dict.fromkeys(each for each in found if each)
+
+    def _absolute_targets(self, fact: ImportFact) -> Iterable[str]:
+        key = (fact.target, fact.names)
+        known = self._absolute.get(key)
+        if known is None:
+            module = fact.target
+            names = [name.partition(" as ")[0] for name in fact.names]
+            found = [self._python.get(f"{module}.{name}") or self._python.get(module) for name in names]
+            if not names:
+                found = [self._python.get(module) or self._python.get(module.rpartition(".")[0])]
+            known = self._absolute[key] = tuple(dict.fromkeys(each for each in found if each))
+        return known
 
     def _python_file(self, base: str) -> str | None:
         return next(
@@ -185,13 +198,18 @@ class TargetFinder:
 def _python_modules(inventory: Inventory, paths: set[str]) -> Mapping[str, str]:
     """Return the files by dotted name: from their import root, from `src`, and from the root of the repository."""
     modules: dict[str, str] = {}
+    roots: dict[str, str] = {}
     for source in inventory.sources:
         if source.language != "python":
             continue
         stem = posixpath.splitext(source.path)[0].removesuffix("/__init__")
-        root = posixpath.dirname(stem)
-        while root and f"{root}/__init__.py" in paths:
-            root = posixpath.dirname(root)
+        folder = stem.rpartition("/")[0]
+        if folder not in roots:
+            root = folder
+            while root and f"{root}/__init__.py" in paths:
+                root = root.rpartition("/")[0]
+            roots[folder] = root
+        root = roots[folder]
         for start in (root, "src", ""):
             inside = stem.removeprefix(f"{start}/") if start else stem
             modules.setdefault(inside.replace("/", "."), source.path)

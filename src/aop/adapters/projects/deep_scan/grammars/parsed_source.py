@@ -74,11 +74,25 @@ class ParsedSource:
 
     def tokens(self, pattern: re.Pattern[bytes]) -> Iterator[tuple[str, Node]]:
         """Yield the first group of each match, and the node that holds the token there."""
-        for match in pattern.finditer(self.content):
-            place = match.start(1)
+        return self._tokens(pattern, self.content, 0)
+
+    def line_tokens(self, pattern: re.Pattern[bytes]) -> Iterator[tuple[str, Node]]:
+        """Do what `tokens` does for a pattern that begins with the end of the line before.
+
+        Such a pattern is looked for ten times as fast as one that begins with `^`.
+        """
+        return self._tokens(pattern, b"\n" + self.content, 1)
+
+    def holds(self, *words: bytes) -> bool:
+        """Tell whether the file holds one of these words, which takes next to no time."""
+        return any(word in self.content for word in words)
+
+    def _tokens(self, pattern: re.Pattern[bytes], content: bytes, before: int) -> Iterator[tuple[str, Node]]:
+        for match in pattern.finditer(content):
+            place = match.start(1) - before
             token = self.root.descendant_for_byte_range(place, place)
             parent = token.parent if token is not None else None
-            if token is not None and parent is not None:
+            if parent is not None:
                 yield match.group(1).decode("ascii", "replace"), parent
 
     def error_line(self) -> int:
@@ -147,6 +161,8 @@ def count_lines(content: bytes) -> int:
 
 def todo_lines(content: bytes) -> tuple[int, ...]:
     """Return the lines with a note that something is to be done."""
+    if b"TODO" not in content and b"FIXME" not in content:
+        return ()
     found: list[int] = []
     line, at = 1, 0
     for match in _TODO.finditer(content):

@@ -25,7 +25,7 @@ USUAL_NAMES = frozenset({"app", "api", "router", "bp", "blueprint", "application
 
 _MADE = re.compile(rb"\b(FastAPI|APIRouter|Flask|Blueprint)[ \t]*\(")
 _DECORATORS = re.compile(
-    rb"^[ \t]*(@)[ \t]*[\w.]+\.(?:get|post|put|patch|delete|head|options|route|api_route)[ \t]*\(", re.MULTILINE
+    rb"\n[ \t]*(@)[ \t]*[\w.]+\.(?:get|post|put|patch|delete|head|options|route|api_route)[ \t]*\("
 )
 _MOUNTS = re.compile(rb"\.(include_router|register_blueprint)[ \t]*\(")
 _URLS = re.compile(rb"\b(path|re_path|url)[ \t]*\(")
@@ -44,11 +44,11 @@ class Router(Struct, frozen=True):
 
 def harvest_routes(source: ParsedSource, found: Harvest) -> None:
     """Gather the routes of a Python file."""
-    routers = _routers(source)
-    for _, decorator in source.tokens(_DECORATORS):
+    routers = _routers(source) if source.holds(b"FastAPI", b"APIRouter", b"Flask", b"Blueprint") else {}
+    for _, decorator in source.line_tokens(_DECORATORS) if source.holds(b"@") else ():
         if decorator.type == "decorator" and decorator.named_child_count:
             _harvest_decorator(source, decorator, routers, found)
-    for _, attribute in source.tokens(_MOUNTS):
+    for _, attribute in source.tokens(_MOUNTS) if source.holds(b"include_router", b"register_blueprint") else ():
         call = attribute.parent
         if attribute.type == "attribute" and call is not None and call.type == "call":
             _harvest_mount(call, found)

@@ -11,13 +11,13 @@ from aop.adapters.projects.deep_scan.grammars.python_routes import harvest_route
 from aop.adapters.projects.deep_scan.grammars.python_tables import harvest_class_table, harvest_table_calls
 from aop.forge.scan.file_facts import ImportFact
 
-_STATEMENTS = re.compile(rb"(?:^|[:;])[ \t]*(?:async[ \t]+)?(def|class|import|from)\b", re.MULTILINE)
+_STATEMENTS = re.compile(rb"\n[ \t]*(?:async[ \t]+)?(def|class|import|from)\b")
 
 
 def harvest(source: ParsedSource) -> Harvest:
     """Gather the facts of a Python file."""
     found = Harvest()
-    for _, node in source.tokens(_STATEMENTS):
+    for _, node in source.line_tokens(_STATEMENTS):
         match node.type:
             case "function_definition":
                 found.add_function(node, text(node.child_by_field_name("name")))
@@ -29,7 +29,8 @@ def harvest(source: ParsedSource) -> Harvest:
             case "import_from_statement":
                 _harvest_from(node, found)
     harvest_routes(source, found)
-    harvest_table_calls(source, found)
+    if source.holds(b"create_table", b"Table"):
+        harvest_table_calls(source, found)
     return found
 
 
