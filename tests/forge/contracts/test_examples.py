@@ -17,7 +17,7 @@ from tests.forge import sample_contracts as sample
 T = ContractType
 
 
-@pytest.mark.req("FORGE-006", "FORGE-007")
+@pytest.mark.req("FORGE-006", "FORGE-007", "FORGE-020")
 def test_nine_examples_and_one_for_mini_builds_are_short_and_name_one_fictional_project() -> None:
     examples = all_examples()
     assert len(set(examples)) == 10

@@ -53,7 +53,8 @@ def check(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.junit is not None:
         _write(Path(arguments.junit), junit_report(report, arguments.project))
     code = Exit.FAILED if report.violated else Exit.NOT_PROVEN if report.unknown else Exit.OK
-    return terminal.answer(answer, lambda _data: _show(report, arguments.project, terminal), code=code)
+    accept = f"aop forge check {arguments.project} --accept CLAUSE" if arguments.contracts is None else ""
+    return terminal.answer(answer, lambda _data: _show(report, accept, terminal), code=code)
 
 
 def _at_commit(arguments: argparse.Namespace, terminal: Terminal) -> Envelope:
@@ -104,10 +105,10 @@ def _write(path: Path, text: str) -> None:
         raise InputPathNotFound(f"`{path}` cannot be written: {error.strerror}.") from error
 
 
-def _show(report: CheckReport, project: str, terminal: Terminal) -> None:
+def _show(report: CheckReport, accept: str, terminal: Terminal) -> None:
     terminal.text("\n".join(_lines(report)))
-    if report.violated or report.unknown:
-        terminal.say(f"Accept one as it is with: aop forge check {project} --accept CLAUSE")
+    if accept and (report.violated or report.unknown):
+        terminal.say(f"Accept one as it is with: {accept}")
 
 
 def _lines(report: CheckReport) -> Iterator[str]:
