@@ -20,8 +20,8 @@ from tests.forge.generation.writers import (
     digests_in,
     env_for,
     new_project,
-    scanned_project,
     steps_of,
+    unready_project,
     writing,
     written,
 )
@@ -254,7 +254,7 @@ def test_a_scan_that_is_not_ready_is_named_before_a_model_is_asked(
     changes: dict[str, Any], code: str, tmp_path: Path
 ) -> None:
     root = make_repository(tmp_path / "repo")
-    project = scanned_project(root, **changes)
+    project = unready_project(root, **changes)
     ran = generated(root, project, env={})
     assert (ran.code, ran.json["error"]["code"]) == (3, code)
     if code == "renovation_plan_missing":

@@ -86,9 +86,12 @@ def test_the_scout_flow_shows_the_scan_and_its_plan_without_our_own_words(tool: 
     assert "forge" not in text
 
 
-def test_a_path_keeps_what_lies_below_it_in_the_map() -> None:
-    text = shown(SCOUT, "get_architecture_map", path="parcels/web/")
-    assert ("parcels/web" in text, "parcels/db" in text) == (True, False)
+def test_a_path_shows_the_modules_below_it_and_nothing_else() -> None:
+    whole, part = shown(SCOUT, "get_architecture_map"), shown(SCOUT, "get_architecture_map", path="parcels/web/")
+    assert ("app.py\n" in whole, "parcels/db/models.py:7" in whole) == (False, True)
+    assert ("app.py" in part, "GET /parcels parcels/web/app.py:15" in part, "parcels/db/models.py" in part) == (
+        True, True, False,
+    )  # fmt: skip
 
 
 @pytest.mark.req("FORGE-134")

@@ -11,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from aop.adapters.projects.sample_repository import sample_files
 from aop.core.ids import CommitId, ObjectId
 from aop.core.text.yaml import parse_yaml
 from aop.forge.contracts.types import CONTRACT_TYPES, ContractType, file_name
@@ -30,12 +31,20 @@ SCAN: Mapping[str, Any] = {
     "stack_profile": {"primary_language": "python", "backend": "Flask 1.1.4", "frontend": "none", "testing": "pytest"},
     "architecture": {
         "packages": [
-            {"path": "parcels/web", "imports": ["parcels/core"]},
-            {"path": "parcels/db", "imports": []},
+            {
+                "path": "parcels/web",
+                "lines": 33,
+                "functions": 5,
+                "classes": 0,
+                "layer": 1,
+                "imports": ["parcels/db"],
+                "modules": [{"name": "app.py", "lines": 33, "functions": 5, "classes": 0}],
+            },
+            {"path": "parcels/db", "lines": 50, "functions": 3, "classes": 2, "layer": 0, "imports": [], "modules": []},
         ],
-        "routes": [{"method": "GET", "path": "/parcels", "file": "parcels/web/app.py", "line": 15}],
-        "tables": [{"name": "parcels", "file": "parcels/db/models.py", "line": 7}],
     },
+    "routes": [{"method": "GET", "path": "/parcels", "file": "parcels/web/app.py", "line": 15}],
+    "tables": [{"name": "parcels", "columns": ["id", "shelf"], "file": "parcels/db/models.py", "line": 7}],
     "dossier": {
         "executive_summary": "A small desk application on old versions.",
         "intent": "Keeps track of parcels.",
@@ -154,8 +163,16 @@ def answered_project(root: Path) -> str:
     return PROJECTS["greenfield"]
 
 
-def scanned_project(root: Path, **changes: Any) -> str:
-    """Make the scanned project of the demo with a scan that is recorded as it is; return its id."""
+def scanned_project(root: Path) -> str:
+    """Make the scanned project of the demo in its repository, with its renovation plan; return its id."""
+    for words in (("new", NAMES["scout"]), ("scan", PROJECTS["scout"]), ("plan", PROJECTS["scout"])):
+        ran = run_aop(root, "forge", *words)
+        assert ran.code == 0, ran.err
+    return PROJECTS["scout"]
+
+
+def unready_project(root: Path, **changes: Any) -> str:
+    """Make a project with a scan that is recorded as it is told; return its id."""
     assert run_aop(root, "forge", "new", NAMES["scout"]).code == 0
     project_id, world = PROJECTS["scout"], World(root)
     try:
@@ -177,8 +194,10 @@ def scanned_project(root: Path, **changes: Any) -> str:
 
 def new_project(flow: str, root: Path) -> str:
     """Make a repository and a project of a flow; return the id of the project."""
-    make_repository(root)
-    return answered_project(root) if flow == "greenfield" else scanned_project(root)
+    if flow == "greenfield":
+        return answered_project(make_repository(root))
+    texts = {name: content.decode() for name, content in sample_files(DEMO / "scout" / "repository").items()}
+    return scanned_project(make_repository(root, texts))
 
 
 def digests_in(data: Mapping[str, Any]) -> dict[str, str]:

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ FEATURES: Mapping[FeatureId, str] = {
     FeatureId("volume_discount"): "A tenth off from ten pieces of one article on",
 }
 """In the order of their merges, with their commit messages."""
+OTHER_DEMOS: Mapping[str, str] = {"tickets": "demo_tickets", "forge": "demo_contracts"}
 QUESTION = "What does it cost to wrap an order?"
 ANSWER = "150 cents for each order."
 LONGEST_WAIT_SECONDS = 60.0
@@ -73,7 +75,11 @@ class DemoEnding(Struct, frozen=True, kw_only=True):
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
-        "what", nargs="?", choices=["tickets"], help="instead: from a ticket to a reviewed merge request"
+        "what",
+        nargs="?",
+        choices=[*OTHER_DEMOS],
+        help="instead: `tickets`, from a ticket to a reviewed merge request; `forge`, contracts for an idea and for an"
+        " old repository",
     )
     parser.add_argument("--keep", action="store_true", help="keep the repository, to look around in")
 
@@ -81,10 +87,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Play the demo; it succeeds only if all features are merged."""
     if arguments.what:
-        from aop.cli.begin import demo_tickets
-
+        module = import_module(f"aop.cli.begin.{OTHER_DEMOS[arguments.what]}")
         with _folder(keep=arguments.keep) as folder:
-            return demo_tickets.play(arguments, terminal, folder)
+            code: int = module.play(arguments, terminal, folder)
+            return code
     began = time.monotonic()
     environ = _environment(os.environ)
     with _folder(keep=arguments.keep) as folder:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
+
+import msgspec
 
 from aop.core.errors import Json
 from aop.forge.generation.inputs import GenerationInputs
+from aop.forge.scan.findings.architecture import map_below
+from aop.forge.scan.report import Architecture
 
 OWN_PREFIX = "forge_"
 """Begins fields that are about this product; a model is shown them without it (FORGE-001)."""
@@ -51,9 +56,23 @@ def compliance_checks(inputs: GenerationInputs, _path: str) -> Json:
 
 
 def architecture_map(inputs: GenerationInputs, path: str) -> Json:
-    """Return the map, whole at the level of packages; `path` keeps what lies below it (FORGE-133)."""
-    whole = _neutral(inputs.scan.get("architecture"))
-    return _below(whole, path.strip("/")) if path.strip("/") else whole
+    """Return packages, layers, routes and tables, whole at the level of packages; `path` goes deeper (FORGE-133)."""
+    architecture = msgspec.convert(inputs.scan.get("architecture", {}), Architecture)
+    plain: dict[str, Json] = msgspec.to_builtins(map_below(architecture, path))
+    routes = [f"{each['method']} {each['path']} {_place(each)}" for each in _found(inputs, "routes", path)]
+    tables = [
+        f"{each['name']} ({', '.join(each['columns'])}) {_place(each)}" for each in _found(inputs, "tables", path)
+    ]
+    return {**plain, "routes": [*routes], "tables": [*tables]}
+
+
+def _found(inputs: GenerationInputs, name: str, path: str) -> list[Mapping[str, Any]]:
+    below = path.strip("/")
+    return [each for each in inputs.scan.get(name, ()) if not below or f"{each['file']}/".startswith(f"{below}/")]
+
+
+def _place(found: Mapping[str, Any]) -> str:
+    return f"{found['file']}:{found['line']}"
 
 
 def _neutral(value: Json) -> Json:
@@ -63,21 +82,3 @@ def _neutral(value: Json) -> Json:
     if isinstance(value, list | tuple):
         return [_neutral(part) for part in value]
     return value
-
-
-def _below(value: Json, path: str) -> Json:
-    """Return what of a value names a path at or below another, with what stands around it."""
-    if isinstance(value, str):
-        return value if value == path or value.startswith((f"{path}/", f"{path}:")) else None
-    if isinstance(value, Mapping):
-        if any(isinstance(part, str) and _below(part, path) is not None for part in value.values()):
-            return dict(value)
-        kept = {
-            name: part if _below(name, path) is not None else _below(part, path)
-            for name, part in value.items()
-            if not isinstance(part, str | int | float)
-        }
-        return {name: part for name, part in kept.items() if part} or None
-    if isinstance(value, list | tuple):
-        return [part for part in (_below(each, path) for each in value) if part is not None] or None
-    return None
