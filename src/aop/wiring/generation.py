@@ -21,6 +21,7 @@ from aop.forge.generation.stored_steps import ToolRefused
 
 if TYPE_CHECKING:
     from aop.brains.ports import Brain
+    from aop.kernel.config.policy import ForgeRules
     from aop.kernel.gateway.principals import Principal
     from aop.kernel.ports.handed_in import Report
     from aop.wiring.build import App
@@ -77,7 +78,7 @@ class ContractGeneration:
                 new_id=kernel.new_id,
                 mask_secrets=kernel.redact.mask_secrets,
                 tokenizer=kernel.tokenizer,
-                settings=GenerationSettings(),
+                settings=_settings(kernel.config().policy.forge),
                 report=self._report,
             )
 
@@ -87,3 +88,11 @@ class ContractGeneration:
             raise ToolRefused(answer.error, answer.evidence)
         data: Mapping[str, Any] = answer.data
         return data
+
+
+def _settings(rules: ForgeRules) -> GenerationSettings:
+    return GenerationSettings(
+        max_turns=rules.max_turns,
+        turns={ContractType(name): turns for name, turns in rules.turns.items()},
+        snowball=frozenset(map(ContractType, rules.snowball)),
+    )

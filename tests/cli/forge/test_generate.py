@@ -25,7 +25,7 @@ from tests.forge.generation.writers import (
     writing,
     written,
 )
-from tests.world import Ran, World, make_repository, run_aop
+from tests.world import Ran, World, git, make_repository, run_aop
 
 OWN_WORDS = ("aop", "forge", "forgeguard", "orchestrator", "taskflow engine")
 FLOWS = ("greenfield", "scout")
@@ -189,6 +189,25 @@ def test_a_model_that_cannot_call_tools_gets_everything_in_its_prompt(tmp_path: 
     last = server.texts[-1]
     assert "the phases contract" in last
     assert "Seed Library lends vegetable seeds" in last
+
+
+@pytest.mark.req("FORGE-148", "FORGE-234")
+def test_the_policy_sets_turns_and_the_way_of_single_contracts(tmp_path: Path) -> None:
+    root = tmp_path / "repo"
+    project = new_project("greenfield", root)
+    rules = "version: 1\nforge: {max_turns: 3, turns: {schema: 1}, snowball: [manifesto]}\n"
+    (root / "agentic/orchestrator/policy.yaml").write_text(rules)
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "Rules")
+
+    def reply(each: ContractType, turn: int) -> Step:
+        return steps_of("greenfield", each)[1 if each is ContractType.MANIFESTO else min(turn, 2) - 1]
+
+    with writing("anthropic", reply) as server:
+        ran = generated(root, project, env=env_for("anthropic", server))
+    assert ran.json["error"]["details"]["contract_type"] == "schema"
+    assert server.asked == [ALL_TURNS[0], *ALL_TURNS[2:7]]
+    assert ("get_prior_contract" in server.texts[0], "get_prior_contract" in server.texts[1]) == (False, True)
 
 
 def test_a_comparison_writes_both_ways_and_stores_nothing(tmp_path: Path) -> None:

@@ -265,7 +265,7 @@ def _report_text(report: Mapping[str, Any], *, keep: bool) -> str:
     return "\n".join(
         [
             f"\nDone in {report['seconds']} s. Two projects have nine contracts each. {pinned['build_id']} reads"
-            f" version {pinned['served_version']} of {pinned['contract_type']}; the newest is {pinned['live_version']}.",
+            f" version {pinned['served_version']} of {pinned['contract_type']}; newest: {pinned['live_version']}.",
             f"Tokens of contracts, counted with {tokens['tokenizer']}: {roles}; pushing all nine: {tokens['push']:,}.",
             f"Generation sent {sent['tool_use']['sent']:,} tokens by tools; by snowball {sent['snowball']['sent']:,}.",
             "Where to look:" if keep else "What to try next:",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "init": ("aop init", "aop init --yes --commit"),
     "doctor": ("aop doctor", "aop doctor --gates"),
-    "demo": ("aop demo", "aop demo tickets --keep"),
+    "demo": ("aop demo", "aop demo tickets --keep", "aop demo forge --keep"),
     "fix": (
         'aop fix "Greeting ignores the name"',
         'aop fix "Greeting ignores the name" --agent-provider claude --wait',

@@ -223,6 +223,22 @@ class SupervisorRules(Section, frozen=True, kw_only=True):
     collision_strategy: CollisionStrategy
 
 
+Turns = Annotated[int, Meta(ge=1, le=100)]
+ContractName = Literal[
+    "manifesto", "blueprint", "stack", "schema", "physics", "boundaries", "ui", "phases", "builder_directive"
+]
+
+
+class ForgeRules(Section, frozen=True, kw_only=True):
+    """`forge` of the policy."""
+
+    max_turns: Turns
+    turns: dict[ContractName, Turns]
+    """Other limits for single contracts."""
+    snowball: tuple[ContractName, ...]
+    """The contracts that are written with everything in one prompt."""
+
+
 class Policy(Section, frozen=True, kw_only=True):
     """policy.yaml: the hard constraints."""
 
@@ -248,6 +264,7 @@ class Policy(Section, frozen=True, kw_only=True):
     worktree: WorktreeRules
     planning: PlanningRules
     gated: GatedRules
+    forge: ForgeRules
     supervisor: SupervisorRules
     cost: CostRules
     inbox: InboxRules
