@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import TypeVar
 
@@ -102,7 +103,8 @@ class ForgeDoor:
         now = self.kernel.clock.now()
         if key.last_used > timestamp(now - NOTED_EVERY):
             return
-        with self.kernel.record.write(durable=False) as tx:
+        # What was asked for is answered also where the disk is full.
+        with suppress(errors.Fault), self.kernel.record.write(durable=False) as tx:
             newest = tx.get(ForgeKey, key.prefix)
             if newest is not None:
                 tx.put(revise(newest, last_used=timestamp(now)), key.prefix)

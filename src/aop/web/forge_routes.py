@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from aop.core.digests import sha256_hex
-from aop.core.errors import Refusal
+from aop.core.errors import InternalError, Refusal
 from aop.core.ids import is_feature_id
 from aop.forge.projects.http_bodies import (
     HttpBatch,
@@ -159,26 +159,26 @@ def read_route(door: ForgeDoor, route: ReadRoute) -> Route:
 
 
 def _answer(door: ForgeDoor, route: ReadRoute, headers: Headers, values: Mapping[str, str]) -> Response:
-    began, outcome, actor = door.kernel.clock.boot_seconds(), "ok", "?"
-    try:
-        door.check_address(headers)
-        with door.kernel.record.read() as view:
-            holder = door.holder(view, headers, route.scope)
-            actor = holder.principal.actor
+    began, outcome = door.kernel.clock.boot_seconds(), InternalError.code
+    door.check_address(headers)
+    with door.kernel.record.read() as view:
+        holder = door.holder(view, headers, route.scope)
+        try:
             body = msgspec.json.encode(route.read(Reading(door=door, view=view, holder=holder, values=values)))
-        door.note_use(holder.key)
-    except Refusal as refusal:
-        outcome = refusal.code
-        raise
-    finally:
-        _note(door, route, values, began=began, outcome=outcome, actor=actor)
+            outcome = "ok"
+        except Refusal as refusal:
+            outcome = refusal.code
+            raise
+        finally:
+            _note(door, route, values, began=began, outcome=outcome, actor=holder.principal.actor)
+    door.note_use(holder.key)
     return _tagged(body, headers, FOR_GOOD if route.never_changes else REVALIDATED)
 
 
 def _note(
     door: ForgeDoor, route: ReadRoute, values: Mapping[str, str], *, began: float, outcome: str, actor: str
 ) -> None:
-    """Log a request as the calls of agents are logged (FORGE-116)."""
+    """Log a request of a key as the calls of agents are logged (FORGE-116)."""
     kernel, build = door.kernel, values.get("build_id", "")
     kernel.calls.note(
         LoggedCall(
