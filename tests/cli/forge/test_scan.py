@@ -36,7 +36,7 @@ def commit(root: Path, message: str = "More") -> str:
     return git(root, "rev-parse", "HEAD").strip()
 
 
-@pytest.mark.req("FORGE-226", "FORGE-126")
+@pytest.mark.req("FORGE-226")
 def test_a_scan_finds_routes_tables_and_packages_each_with_its_place(shop: Path) -> None:
     ran = forge(shop, "scan", "shop", "--json")
     assert ran.code == 0, ran.err
@@ -68,7 +68,6 @@ def test_a_scan_finds_routes_tables_and_packages_each_with_its_place(shop: Path)
     assert with_places <= found.keys()
 
 
-@pytest.mark.req("FORGE-132")
 def test_a_lock_file_that_lies_a_cycle_and_a_secret_are_found_at_their_lines(shop: Path) -> None:
     data = forge(shop, "scan", "shop", "--json").json["data"]
     checks = {each["code"]: (each["result"], each["places"]) for each in data["checks"]}
@@ -87,7 +86,6 @@ def test_a_lock_file_that_lies_a_cycle_and_a_secret_are_found_at_their_lines(sho
     ]
 
 
-@pytest.mark.req("FORGE-133")
 def test_the_map_is_whole_at_package_level_and_a_path_shows_the_files(shop: Path) -> None:
     forge(shop, "scan", "shop")
     packages = results(shop)["architecture"]["packages"]
@@ -126,6 +124,26 @@ def test_the_tree_of_the_named_commit_is_read_and_never_the_checkout(shop: Path)
     assert "/health" in [each["path"] for each in results(shop)["routes"]]
     assert forge(shop, "scan", "shop", "--ref", "main", "--json").json["data"]["run_id"] == "shop-s3"
     assert "/health" not in [each["path"] for each in results(shop)["routes"]]
+
+
+def test_the_journal_says_how_far_a_scan_is_and_how_it_ended(shop: Path) -> None:
+    head = forge(shop, "scan", "shop", "--json").json["data"]["head_sha"]
+    world = World(shop)
+    try:
+        with world.app.record.read() as view:
+            told = [(entry.event.kind, entry.event.payload) for entry in view.journal()]
+    finally:
+        world.close()
+    assert [each for each in told if each[0].startswith("scout_")] == [
+        (
+            "scout_progress",
+            {"project_id": "shop", "run_id": "shop-s1", "step": "12 source files read; computing the report"},
+        ),
+        (
+            "scout_complete",
+            {"project_id": "shop", "run_id": "shop-s1", "head_sha": head, "files": 16, "health_grade": "F"},
+        ),
+    ]
 
 
 def test_a_second_scan_reads_only_what_changed(shop: Path) -> None:

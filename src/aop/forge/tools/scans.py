@@ -21,6 +21,7 @@ from aop.forge.scan.report import Architecture, Check, ScanReport
 from aop.forge.tools.projects import ProjectArguments
 from aop.kernel.gateway.calls import Call, Outcome, Tool
 from aop.kernel.gateway.role_sets import COORDINATORS
+from aop.kernel.ports.handed_in import Report
 from aop.kernel.record.documents.base import revise
 from aop.kernel.record.port import Snapshot, Transaction
 
@@ -90,10 +91,11 @@ def scan(call: Call, arguments: Scan) -> Outcome:
     if commit is None:
         raise UnknownRef(f"`{kernel.redact(arguments.ref)}` names no commit of this repository.")
     call.report(f"Reading the commit {commit[:12]}")
-    inventory = scanner.read(commit, call.report)
+    report_step = _with_events(call, project)
+    inventory = scanner.read(commit, report_step)
     if not inventory.paths:
         raise NothingToScan(f"The commit {commit[:12]} holds no file.", commit=commit)
-    call.report(f"{count(len(inventory.sources), 'source file')} read; computing the report")
+    report_step(f"{count(len(inventory.sources), 'source file')} read; computing the report")
     report = report_of(inventory, name=project.name)
     # A report of a large repository holds few texts, many times.
     results = mask_json(msgspec.to_builtins(report), cache(kernel.redact.mask_secrets))
@@ -122,6 +124,19 @@ def scan(call: Call, arguments: Scan) -> Outcome:
         return _summary(run)
 
     return call.commit(decide)
+
+
+def _with_events(call: Call, project: ForgeProject) -> Report:
+    """Return what reports a step to the caller, and to all who follow the journal."""
+
+    def report(line: str) -> None:
+        call.report(line)
+        with call.kernel.record.write() as tx:
+            tx.append(
+                call.event("scout_progress", None, project_id=project.project_id, run_id=_next_run(project), step=line)
+            )
+
+    return report
 
 
 def show_scan(call: Call, arguments: ScanShow) -> Outcome:

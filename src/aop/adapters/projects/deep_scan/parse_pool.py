@@ -25,6 +25,8 @@ MOST_FAILURES = 20
 BATCH_BYTES = 256 * 1024
 BATCH_FILES = 64
 _PIECE = 1 << 16
+# A Python may need this to start; nothing else of the environment reaches a process that reads foreign text.
+_ENVIRONMENT = ("LD_LIBRARY_PATH",)
 
 
 class Unread(Struct, frozen=True, gc=False):
@@ -168,7 +170,7 @@ class _Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
-            env={},
+            env={name: value for name, value in os.environ.items() if name in _ENVIRONMENT},
         )
         # A worker that hangs must not hold a thread that writes to it.
         os.set_blocking(cast("IO[bytes]", self._process.stdin).fileno(), False)

@@ -56,7 +56,12 @@ def _harvest_import(node: Node, found: Harvest) -> None:
     else:
         target = _first_argument(node)
     if target:
-        found.imports.append(ImportFact(line_of(node), target, _local_names(node), node.type == "import"))
+        found.imports.append(ImportFact(line_of(node), target, _local_names(node), _is_late(node)))
+
+
+def _is_late(node: Node) -> bool:
+    """Tell whether an import is carried out later, or only for its types."""
+    return node.type == "import" or text(node).startswith(("import type ", "export type "))
 
 
 def _local_names(node: Node) -> tuple[str, ...]:
