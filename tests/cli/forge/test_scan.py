@@ -113,6 +113,22 @@ def test_no_secret_of_the_repository_is_stored_or_shown(shop: Path) -> None:
     assert SECRET.encode() not in stored
 
 
+def test_the_intent_is_what_the_manifest_says_else_the_readme_else_unknown(shop: Path) -> None:
+    def intent() -> str:
+        assert forge(shop, "scan", "shop").code == 0
+        told: str = results(shop)["dossier"]["intent"]
+        return told
+
+    assert intent() == "Sells things at the corner."
+    (shop / "pyproject.toml").unlink()
+    commit(shop)
+    assert intent() == "Sells things."
+    (shop / "README.md").unlink()
+    commit(shop)
+    assert intent() == "unknown"
+    assert "The purpose of the repository: neither a manifest nor a README says it." in results(shop)["unknown"]
+
+
 def test_the_tree_of_the_named_commit_is_read_and_never_the_checkout(shop: Path) -> None:
     old = git(shop, "rev-parse", "HEAD").strip()
     (shop / "shop/main.py").write_text("@app.get('/uncommitted')\ndef x(): ...\n")

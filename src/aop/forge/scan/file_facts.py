@@ -5,6 +5,7 @@ They depend on nothing but the bytes and the language, so they are kept by the i
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 from msgspec import Struct
@@ -17,6 +18,23 @@ UNKNOWN = "unknown"
 """The word for what a scan could not find out."""
 ANY_METHOD = "ANY"
 """The method of a route that takes every one, or whose method its file does not name."""
+
+
+_SEPARATORS = re.compile(r"[-_.]+")
+
+
+def normal_name(ecosystem: Ecosystem, name: str) -> str:
+    """Return the one spelling of a package's name."""
+    return _SEPARATORS.sub("-", name).lower() if ecosystem == "python" else name
+
+
+def path_below(prefix: str, path: str) -> str:
+    """Return a route below a prefix, with one slash between them; unknown if either is."""
+    if UNKNOWN in (prefix, path):
+        return UNKNOWN
+    if not prefix:
+        return path
+    return f"{prefix.rstrip('/')}/{path.lstrip('/')}" if path.strip("/") else prefix
 
 
 class ImportFact(Struct, frozen=True, array_like=True, gc=False):

@@ -38,6 +38,8 @@ class Inventory(Struct, frozen=True, kw_only=True):
     locks: Mapping[str, LockFacts] = {}
     paths: tuple[str, ...] = ()
     """Every file of the tree, links and submodules too."""
+    readme: str = ""
+    """The first paragraph of the README; empty if there is none."""
     bytes: int = 0
     """The size of all files together."""
     warnings: tuple[ScanWarning, ...] = ()

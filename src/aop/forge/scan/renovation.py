@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from aop.core.text.counts import count, list_some
 from aop.forge.scan.file_facts import UNKNOWN
-from aop.forge.scan.findings.checks import ROWS, CheckRow
+from aop.forge.scan.findings.checks import ROWS, CheckRow, severity_of
 from aop.forge.scan.releases.lifetimes import end_of_support
 from aop.forge.scan.releases.versions import compare, lowest_of, release_of
 from aop.forge.scan.report import Check, Grade, PackageUse, ScanReport, Severity
@@ -232,18 +232,12 @@ def _failed(checks: Iterable[Check]) -> Iterator[tuple[Check, CheckRow]]:
     return ((check, rows[check.code]) for check in checks if check.result != "pass" and check.code in rows)
 
 
-def _severity(check: Check, row: CheckRow) -> Severity:
-    if check.result == "fail":
-        return "high" if row.weight >= 10 else "medium"
-    return "medium" if row.weight >= 10 else "low"
-
-
 def _patterns(checks: Iterable[Check]) -> Iterator[PatternFinding]:
-    for check, row in _failed(checks):
+    for check, _ in _failed(checks):
         if check.places:
             yield PatternFinding(
                 pattern=f"not: {check.name}",
-                severity=_severity(check, row),
+                severity=severity_of(check),
                 detail=check.detail,
                 places=check.places[:MOST_PLACES],
             )
@@ -258,7 +252,7 @@ def _repairs(checks: Iterable[Check]) -> Iterator[MigrationRecommendation]:
             to_state=check.name,
             effort="large" if check.code in _LARGE else "small",
             risk="medium" if check.code in _LARGE else "low",
-            priority=_severity(check, row),
+            priority=severity_of(check),
             category=row.area,
             rationale=f"Check {check.code} of the scan: {check.result}.",
             steps=(row.advice, *places),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from aop.core.paths.globs import matches
-from aop.forge.scan.file_facts import UNKNOWN, ImportFact, MountFact
+from aop.forge.scan.file_facts import UNKNOWN, ImportFact, MountFact, path_below
 from aop.forge.scan.imports.import_targets import ImportEdge, Imports, TargetFinder
 from aop.forge.scan.inventory import Inventory, SourceFile
 
@@ -45,7 +45,7 @@ def routes_of(inventory: Inventory) -> tuple[FoundRoute, ...]:
     found = {
         FoundRoute(
             method=fact.method,
-            path=_below(prefix, fact.path),
+            path=path_below(prefix, fact.path),
             framework=fact.framework,
             file=source.path,
             line=fact.line,
@@ -108,7 +108,7 @@ class _PrefixFinder:
                 # Django's first file of routes belongs to nobody; any other router has to be mounted somewhere.
                 found.append((prefix, name == "urlpatterns" or depth > 0))
             for above, mount in mounts if depth < DEEPEST_MOUNT else ():
-                joined = UNKNOWN if UNKNOWN in (mount.prefix, prefix) else _below(mount.prefix, prefix)
+                joined = path_below(mount.prefix, prefix)
                 if mount.owner:
                     waiting.append((above, mount.owner, joined, depth + 1))
                 else:
@@ -135,14 +135,6 @@ class _PrefixFinder:
                     router = rest or (original if source.language == "python" else "*")
                     files = self._targets.targets(source, ImportFact(fact.line, fact.target, (original,)))
                     yield from ((file, router) for file in files)
-
-
-def _below(prefix: str, path: str) -> str:
-    if UNKNOWN in (prefix, path):
-        return UNKNOWN
-    if not prefix:
-        return path
-    return f"{prefix.rstrip('/')}/{path.lstrip('/')}" if path.strip("/") else prefix
 
 
 def _django_name(path: str, model: str) -> str:

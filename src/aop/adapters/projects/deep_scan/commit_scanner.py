@@ -43,6 +43,9 @@ GRAMMAR_PACKAGES = (
     "tree_sitter_typescript",
 )
 MOST_WORKERS = 4
+READMES = ("README.md", "README.rst", "README.txt", "README")
+_README_BYTES = 16_384
+_README_CHARACTERS = 500
 _FILES_A_WORKER = 100
 _KEPT_AT_ONCE = 1_000
 _REPORTS = 10
@@ -54,6 +57,7 @@ class _Sorted(Struct):
     sources: list[tuple[SizedEntry, Language]] = []
     manifests: list[SizedEntry] = []
     locks: list[SizedEntry] = []
+    readmes: list[SizedEntry] = []
     paths: list[str] = []
     warnings: list[ScanWarning] = []
     vendored: dict[str, int] = {}
@@ -83,6 +87,7 @@ class CommitScanner:
             shown_path(entry.path): read_lock(entry.path, content)
             for entry, content in self._contents(found.locks, found.warnings)
         }
+        readmes = [content for _, content in self._contents(found.readmes[:1], found.warnings)]
         sources = tuple(
             SourceFile(path=shown_path(entry.path), language=language, facts=known, is_test=is_test(entry.path))
             for entry, language in found.sources
@@ -94,6 +99,7 @@ class CommitScanner:
             manifests=manifests,
             locks=locks,
             paths=tuple(found.paths),
+            readme=first_paragraph(readmes[0]) if readmes else "",
             bytes=found.size,
             warnings=(*found.warnings, *_problems(sources, manifests, locks)),
         )
@@ -148,6 +154,13 @@ class CommitScanner:
                 warnings.append(_warning("unreadable", entry, "Git cannot read it, or its content is damaged."))
 
 
+def first_paragraph(content: bytes) -> str:
+    """Return the first paragraph of a README that is neither a heading nor a row of badges."""
+    blocks = content[:_README_BYTES].decode("utf-8", "replace").replace("\r\n", "\n").split("\n\n")
+    plain = (" ".join(block.split()) for block in blocks)
+    return next((text[:_README_CHARACTERS] for text in plain if text and text[0].isalnum()), "")
+
+
 def _sort(entries: Iterator[SizedEntry]) -> _Sorted:
     found = _Sorted()
     for entry in entries:
@@ -174,6 +187,8 @@ def _sort_file(entry: SizedEntry, found: _Sorted) -> None:
         _add(entry, LARGEST_LOCK, found.locks, found)
     elif is_manifest(entry.path):
         _add(entry, LARGEST_MANIFEST, found.manifests, found)
+    elif entry.path in READMES and entry.size <= LARGEST_MANIFEST:
+        found.readmes.append(entry)
     elif language is not None and entry.size > LARGEST_SOURCE:
         found.warnings.append(_too_large(entry, LARGEST_SOURCE))
     elif language is not None:

@@ -100,9 +100,9 @@ def _metrics(
 
 
 def _description(inventory: Inventory) -> str:
-    """Return what the manifest nearest to the root says the repository is for."""
+    """Return what the manifest nearest to the root says the repository is for, else what its README does."""
     told = [(path.count("/"), path, facts.description) for path, facts in inventory.manifests.items()]
-    return next((text for _, _, text in sorted(told) if text), UNKNOWN)
+    return next((text for _, _, text in sorted(told) if text), inventory.readme or UNKNOWN)
 
 
 def _unknown(inventory: Inventory, imports: Imports, routes: Sequence[FoundRoute]) -> Iterator[str]:
@@ -114,7 +114,7 @@ def _unknown(inventory: Inventory, imports: Imports, routes: Sequence[FoundRoute
         first = partial[0]
         yield f"The prefix of {count(len(partial), 'route')}, the first at {first.file}:{first.line}, was not found."
     if _description(inventory) == UNKNOWN:
-        yield "The purpose of the repository: no manifest describes it."
+        yield "The purpose of the repository: neither a manifest nor a README says it."
 
 
 def _capped(warnings: Sequence[ScanWarning]) -> Iterator[ScanWarning]:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from aop.core.text.counts import count
 from aop.forge.scan.inventory import Inventory, ScanWarning
-from aop.forge.scan.report import Architecture, Check, Metrics, PackageUse, Result
+from aop.forge.scan.report import Architecture, Check, Metrics, PackageUse, Result, Severity
 
 MOST_PLACES = 20
 LARGE_FILE = 800
@@ -67,6 +67,14 @@ def score_of(checks: Sequence[Check]) -> int:
     weights = {row.code: row.weight for row in ROWS}
     total = sum(weights[check.code] for check in checks)
     return round(100 * sum(weights[check.code] * worth[check.result] for check in checks) / total) if total else 0
+
+
+def severity_of(check: Check) -> Severity:
+    """Return how much a check that does not pass matters, by its weight."""
+    weight = next(row.weight for row in ROWS if row.code == check.code)
+    if check.result == "fail":
+        return "high" if weight >= 10 else "medium"
+    return "medium" if weight >= 10 else "low"
 
 
 def _sources_parse(subject: CheckSubject) -> tuple[Result, str, Iterable[str]] | None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterator, Mapping
 
-from aop.forge.scan.file_facts import Dependency, Ecosystem, LockFacts
+from aop.forge.scan.file_facts import Dependency, Ecosystem, LockFacts, normal_name
 from aop.forge.scan.inventory import Inventory, ScanWarning
 from aop.forge.scan.releases.versions import satisfies
 from aop.forge.scan.report import PackageUse
-
-_SEPARATORS = re.compile(r"[-_.]+")
 
 
 def packages_of(inventory: Inventory) -> tuple[PackageUse, ...]:
@@ -81,7 +78,7 @@ def lies_of(inventory: Inventory) -> tuple[ScanWarning, ...]:
 
 
 def _lies(path: str, lock_path: str, lock: LockFacts, wanted: Dependency) -> Iterator[ScanWarning]:
-    versions = lock.versions.get(_name(wanted), ())
+    versions = lock.versions.get(normal_name(wanted.ecosystem, wanted.name), ())
     claimed = lock.claims.get(wanted.name)
     shown = wanted.constraint or "any version"
     if not versions:
@@ -104,10 +101,6 @@ def _is_local(constraint: str) -> bool:
 
 
 def _pinned(lock: LockFacts, wanted: Dependency) -> str:
-    versions = lock.versions.get(_name(wanted), ())
+    versions = lock.versions.get(normal_name(wanted.ecosystem, wanted.name), ())
     fitting = [each for each in versions if satisfies(wanted.ecosystem, wanted.constraint, each) is not False]
     return next(iter(fitting or versions), "")
-
-
-def _name(wanted: Dependency) -> str:
-    return _SEPARATORS.sub("-", wanted.name).lower() if wanted.ecosystem == "python" else wanted.name

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from aop.core.text.counts import count
 from aop.forge.scan.file_facts import UNKNOWN
-from aop.forge.scan.findings.checks import ROWS
+from aop.forge.scan.findings.checks import ROWS, severity_of
 from aop.forge.scan.report import (
     Check,
     Dossier,
@@ -16,7 +16,6 @@ from aop.forge.scan.report import (
     QualityAssessment,
     Recommendation,
     RiskArea,
-    Severity,
     StackProfile,
 )
 
@@ -46,11 +45,11 @@ def dossier_of(
             weaknesses=tuple(f"{_sentence(check.name)}: {check.detail}" for check in failed),
         ),
         risk_areas=tuple(
-            RiskArea(area=rows[check.code].area, severity=_severity(check), detail=_with_place(check))
+            RiskArea(area=rows[check.code].area, severity=severity_of(check), detail=_with_place(check))
             for check in failed
         ),
         recommendations=tuple(
-            Recommendation(priority=_severity(check), suggestion=rows[check.code].advice) for check in failed
+            Recommendation(priority=severity_of(check), suggestion=rows[check.code].advice) for check in failed
         ),
     )
 
@@ -67,13 +66,6 @@ def _summary(metadata: Metadata, stack: StackProfile, metrics: Metrics, checks: 
         f"{passed} of {count(len(checks), 'check')} pass; the score is {score} of 100, grade {grade_of(score)}.",
     ]
     return " ".join(sentences)
-
-
-def _severity(check: Check) -> Severity:
-    weight = next(row.weight for row in ROWS if row.code == check.code)
-    if check.result == "fail":
-        return "high" if weight >= 5 else "medium"
-    return "medium" if weight >= 10 else "low"
 
 
 def _with_place(check: Check) -> str:

@@ -6,8 +6,8 @@ import re
 
 from tree_sitter import Node
 
-from aop.adapters.projects.deep_scan.grammars.parsed_source import Harvest, ParsedSource, joined, line_of, literal, text
-from aop.forge.scan.file_facts import ANY_METHOD, UNKNOWN, ImportFact, RouteFact, TableFact
+from aop.adapters.projects.deep_scan.grammars.parsed_source import Harvest, ParsedSource, line_of, literal, text
+from aop.forge.scan.file_facts import ANY_METHOD, UNKNOWN, ImportFact, RouteFact, TableFact, path_below
 
 _KEYWORDS = re.compile(rb"\b(import|class|interface|enum|record)\b")
 _MAPPINGS = re.compile(rb"(@)(?:Get|Post|Put|Patch|Delete|Request)Mapping\b")
@@ -61,7 +61,9 @@ def _harvest_routes(source: ParsedSource, found: Harvest) -> None:
         holder = body.parent if body is not None else None
         for prefix in prefixes.get(holder.start_byte if holder is not None else -1, [""]):
             for path in paths:
-                shown = UNKNOWN if UNKNOWN in (prefix, path) else _slashed(joined(prefix, _REGULAR.sub(r"{\1}", path)))
+                shown = (
+                    UNKNOWN if UNKNOWN in (prefix, path) else _slashed(path_below(prefix, _REGULAR.sub(r"{\1}", path)))
+                )
                 found.routes += [
                     RouteFact(line_of(annotation), method, shown, "spring") for method in _route_methods(annotation)
                 ]

@@ -6,8 +6,8 @@ import re
 
 from tree_sitter import Node
 
-from aop.adapters.projects.deep_scan.grammars.parsed_source import Harvest, ParsedSource, joined, line_of, literal, text
-from aop.forge.scan.file_facts import ANY_METHOD, UNKNOWN, MountFact, RouteFact
+from aop.adapters.projects.deep_scan.grammars.parsed_source import Harvest, ParsedSource, line_of, literal, text
+from aop.forge.scan.file_facts import ANY_METHOD, UNKNOWN, MountFact, RouteFact, path_below
 
 VERBS = frozenset({"get", "post", "put", "patch", "delete", "head", "options", "all"})
 FRAMEWORKS = ("express", "fastify", "koa", "hono")
@@ -100,7 +100,7 @@ def _harvest_controllers(source: ParsedSource, found: Harvest) -> None:
         if name == "Controller":
             prefix = UNKNOWN if path is None else "/" + path.strip("/")
             continue
-        shown = UNKNOWN if path is None or prefix == UNKNOWN else joined(prefix, braced(path))
+        shown = UNKNOWN if path is None or prefix == UNKNOWN else path_below(prefix, braced(path))
         found.routes.append(
             RouteFact(line_of(decorator), ANY_METHOD if name == "All" else name.upper(), shown, "nestjs")
         )

@@ -147,13 +147,6 @@ def arguments(call: Node | None) -> tuple[list[Node], dict[str, Node]]:
     return plain, named
 
 
-def joined(prefix: str, path: str) -> str:
-    """Return a route below a prefix, with one slash between them."""
-    if not prefix:
-        return path
-    return f"{prefix.rstrip('/')}/{path.lstrip('/')}" if path.strip("/") else prefix
-
-
 def count_lines(content: bytes) -> int:
     """Return the number of lines; a last one without an end counts too."""
     return content.count(b"\n") + (not content.endswith(b"\n") and bool(content))

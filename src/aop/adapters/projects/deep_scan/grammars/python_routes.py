@@ -11,12 +11,11 @@ from aop.adapters.projects.deep_scan.grammars.parsed_source import (
     Harvest,
     ParsedSource,
     arguments,
-    joined,
     line_of,
     literal,
     text,
 )
-from aop.forge.scan.file_facts import ANY_METHOD, UNKNOWN, MountFact, RouteFact
+from aop.forge.scan.file_facts import ANY_METHOD, UNKNOWN, MountFact, RouteFact, path_below
 
 VERBS = frozenset({"get", "post", "put", "patch", "delete", "head", "options"})
 APPLICATIONS = {"FastAPI": "fastapi", "Flask": "flask", "APIRouter": "fastapi", "Blueprint": "flask"}
@@ -83,7 +82,7 @@ def _harvest_decorator(source: ParsedSource, decorator: Node, routers: dict[str,
     router = routers.get(owner) or _imported_router(source, owner, path)
     if router is None:
         return
-    shown = UNKNOWN if path is None else joined(router.prefix, parameters_in_braces(path))
+    shown = UNKNOWN if path is None else path_below(router.prefix, parameters_in_braces(path))
     methods = [verb.upper()] if verb in VERBS else _methods(named.get("methods"), router.framework)
     name = "" if router.is_application else owner
     found.routes += [RouteFact(line_of(decorator), method, shown, router.framework, name) for method in methods]

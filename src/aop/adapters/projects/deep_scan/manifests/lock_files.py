@@ -8,13 +8,12 @@ from collections.abc import Iterable
 from aop.adapters.projects.deep_scan.file_kinds import LARGEST_LOCK
 from aop.adapters.projects.deep_scan.manifests.manifest_text import (
     json_of,
-    normal_name,
     plain_text,
     table,
     text_of_manifest,
     toml_of,
 )
-from aop.forge.scan.file_facts import Ecosystem, LockFacts
+from aop.forge.scan.file_facts import Ecosystem, LockFacts, normal_name
 
 _YARN_HEAD = re.compile(r'^"?((?:@[^@/\s"]+/)?[^@\s"]+)@[^\n]*:\s*$')
 _YARN_VERSION = re.compile(r'^\s+version:?\s+"?([^"\s]+)"?')

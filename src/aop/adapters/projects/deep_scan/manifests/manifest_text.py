@@ -16,8 +16,6 @@ T = TypeVar("T")
 UNREADABLE = (MalformedText, ValueError, KeyError, TypeError, AttributeError, RecursionError)
 """What a file that is no manifest raises on its way through a reader."""
 
-_SEPARATORS = re.compile(r"[-_.]+")
-
 
 def text_of_manifest(content: bytes) -> str:
     """Return the text; bytes that are not UTF-8 are replaced."""
@@ -52,11 +50,6 @@ def words(value: object) -> list[str]:
 def plain_text(value: object) -> str:
     """Return a text; an empty one for anything else."""
     return value if isinstance(value, str) else ""
-
-
-def normal_name(ecosystem: Ecosystem, name: str) -> str:
-    """Return the one spelling of a package's name."""
-    return _SEPARATORS.sub("-", name).lower() if ecosystem == "python" else name
 
 
 def with_lines(text: str, dependencies: Iterable[Dependency]) -> tuple[Dependency, ...]:
