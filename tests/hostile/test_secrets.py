@@ -57,6 +57,7 @@ PLANTED: Mapping[str, str] = {
     "putty-private-key": "Private-" + "Lines: 2\n" + some(64, BASE64) + "\n" + some(64, BASE64),
     "age-key": "AGE-SECRET-" + "KEY-1" + some(58, "02345679ACDEFGHJKLMNPQRSTUVWXYZ"),
     "jwt": a_jwt(),
+    "forge-key": "fg" + "_" + some(43, URLSAFE),
     "aws-access-key-id": "AK" + "IA" + some(16, BASE32),
     "aws-secret-access-key": some(40, BASE64),
     "aws-session-token": some(200, BASE64),
