@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -296,6 +298,30 @@ def test_a_fixer_reads_what_its_build_is_pinned_to(shelf: World) -> None:
     assert (part["content"].startswith("## Backend\n"), "Backend" in part["outline"]) == (True, True)
     assert agent.code("forge_get_build_contracts", section="Backend") == "invalid_arguments"
     assert Agent(shelf, FIXER, project="birds").code("forge_get_build_contracts") == "no_build_in_session"
+
+
+READ_ON_A_FULL_DISK = """
+import resource, sys
+from pathlib import Path
+from aop.core.roles import Role
+from tests.forge.broker.shelves import Agent
+from tests.world import World
+
+world = World(Path(sys.argv[1]))
+agent = Agent(world, Role.CODER, project="birds")
+who = agent.principal
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+answer = world.app.gateway.call(who, "forge_get_project_contract", {"contract_type": "stack"})
+print(answer.data["source"])
+"""
+
+
+def test_a_full_disk_keeps_no_agent_from_reading(world: World) -> None:
+    shelve(world, "birds")
+    command = [sys.executable, "-c", READ_ON_A_FULL_DISK, str(world.root)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (ran.stdout, ran.returncode) == ("db\n", 0), ran.stderr
+    assert fetched(world) == []
 
 
 @pytest.mark.req("FORGE-069", "FORGE-112")

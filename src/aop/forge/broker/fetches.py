@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 
-from aop.core.errors import Json, Refusal
+from aop.core.errors import Fault, Json, Refusal
 from aop.core.ids import FeatureId, OperationId, is_feature_id
 from aop.forge.broker.parts import part_of
 from aop.forge.broker.phase_windows import window_of
@@ -22,11 +23,12 @@ FETCHED = "contract_fetched"
 def count_fetches(call: Call, scope: Scope | None, found: Iterable[tuple[FoundContract, str | None]]) -> None:
     """Write down which contracts, and which section of each, this call answers with; a person is not counted.
 
-    Without a wait for the disk: a power cut may take the newest counts along, and nothing depends on them.
+    Without a wait for the disk: a power cut may take the newest counts along, and a full disk keeps no agent from
+    reading. Nothing depends on them.
     """
     if call.principal.person:
         return
-    with call.kernel.record.write(durable=False) as tx:
+    with suppress(Fault), call.kernel.record.write(durable=False) as tx:
         for each, section in found:
             tx.append(_event(call, scope, each, section))
 
