@@ -58,7 +58,7 @@ LINES = [
     (("forge", "edit", "s"), ["shop"]),
     (("forge", "edit", "shop", "ui", "--ex"), ["--expect"]),
     (("forge", "key", "r"), ["revoke"]),
-    (("forge", "key", "new", "--scope", ""), ["read", "keys"]),
+    (("forge", "key", "new", "--scope", "k"), ["keys"]),
     (("forge", "key", "revoke", ""), []),
     (("nonsense", ""), []),
     (("run", "--file", ""), []),

@@ -704,8 +704,9 @@ def write_contracts(world: World) -> None:
     world.ok("forge.generation_store", **project, inputs=inputs, contracts=CONTRACTS)
     stack: dict[str, Any] = {**project, "contract_type": "stack"}
     world.ok("forge.contract_edit", **stack, content=CONTRACTS[ContractType.STACK] + "\n", expected_version=1)
-    for tool, more in (("show", {}), ("history", {}), ("diff", {"before": 1, "after": 2})):
-        world.ok(f"forge.contract_{tool}", **stack, **more)
+    for tool in ("show", "history"):
+        world.ok(f"forge.contract_{tool}", **stack)
+    world.ok("forge.contract_diff", **stack, before=1, after=2)
     unknown = next(each for each in world.ok("forge.check", **project)["clauses"] if each["verdict"] != "holds")
     world.ok("forge.accept", **project, clause=unknown["clause"])
     for tool in ("ask", "project_show", "contract_export", "scan_show"):
