@@ -29,6 +29,12 @@ from tests.world import Ran, World, git, make_repository, run_aop
 
 OWN_WORDS = ("aop", "forge", "forgeguard", "orchestrator", "taskflow engine")
 FLOWS = ("greenfield", "scout")
+QUICK = (("greenfield", "anthropic"), ("scout", "openai"))
+PAIRS = [
+    pytest.param(flow, family, marks=[] if (flow, family) in QUICK else [pytest.mark.slow])
+    for flow in FLOWS
+    for family in MODELS
+]
 
 
 def generated(root: Path, project: str, *words: str, env: dict[str, str]) -> Ran:
@@ -49,8 +55,7 @@ def show(root: Path, project: str) -> Any:
 
 
 @pytest.mark.req("FORGE-001", "FORGE-002", "FORGE-122", "FORGE-123", "FORGE-137", "FORGE-147", "FORGE-151")
-@pytest.mark.parametrize("family", MODELS)
-@pytest.mark.parametrize("flow", FLOWS)
+@pytest.mark.parametrize(("flow", "family"), PAIRS)
 def test_nine_contracts_are_written_in_their_order_by_any_family(flow: str, family: str, tmp_path: Path) -> None:
     project = new_project(flow, tmp_path / "repo")
     with writing(family, written(flow)) as server:

@@ -10,13 +10,15 @@ import pytest
 
 from aop.brains.conversation import Observation, Offer, Reply, Request, ToolCall, Turn, UserText
 from aop.core.errors import ForgeSupportMissing, InvalidArguments
+from aop.core.redaction.redactor import Redactor
 from aop.forge.contracts.types import CONTRACT_TYPES, ContractType
+from aop.forge.generation.acceptance import Acceptance, SubmittedText
 from aop.forge.generation.flows.flow_tools import FlowTools
 from aop.forge.generation.flows.snowball import prior_context
 from aop.forge.generation.inputs import GenerationInputs
 from aop.forge.generation.sent_tokens import RequestMeter, SentTokens
 from aop.forge.generation.texts import instructions, strip_code_fences, task_of
-from tests.forge.generation.writers import PLAN, SCAN
+from tests.forge.generation.writers import PLAN, SCAN, SECRET, contract_of
 
 GREENFIELD = GenerationInputs(
     project_id="p",
@@ -170,3 +172,12 @@ def test_an_installation_without_a_tokenizer_counts_requests_alone() -> None:
     meter.watch(asked("abc"))
     meter.watch(asked("abc"))
     assert meter.total == SentTokens(requests=2, sent=None, cached=None)
+
+
+def test_a_secret_in_a_contract_is_masked_before_it_is_kept() -> None:
+    judge = Acceptance(
+        contract_type=ContractType.MANIFESTO, inputs=GREENFIELD, prior={}, mask_secrets=Redactor().mask_secrets
+    )
+    text = contract_of("greenfield", ContractType.MANIFESTO)
+    kept = judge.accepted(SubmittedText(content=f"{text}\nSign in with {SECRET}.\n"))
+    assert (SECRET in kept, kept.startswith(text)) == (False, True)

@@ -139,7 +139,7 @@ class Generator(Struct, frozen=True, kw_only=True):
 
         begun = msgspec.convert(await self.steps.step("begin", begin), _Beginning)
         if begun.inputs != digest:
-            self.report("The project has changed since the generation was interrupted; it begins again.")
+            self.report("The task has changed since the generation was interrupted; it begins again.")
             self.steps.go_back()
             begun = msgspec.convert(await self.steps.step("begin", begin), _Beginning)
         return begun
