@@ -40,6 +40,7 @@ _INFRASTRUCTURE: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("Helm", re.compile(r"(?:.*/)?Chart\.ya?ml")),
     ("Make", re.compile(r"Makefile")),
 )
+_ANY_INFRASTRUCTURE = re.compile("|".join(pattern.pattern for _, pattern in _INFRASTRUCTURE))
 
 
 def stack_of(inventory: Inventory, packages: Iterable[PackageUse], shares: Iterable[LanguageShare]) -> StackProfile:
@@ -73,7 +74,7 @@ def _parts(packages: Iterable[PackageUse], names: Iterable[str]) -> tuple[StackP
 
 def _infrastructure(paths: Iterable[str]) -> tuple[StackPart, ...]:
     found: dict[str, StackPart] = {}
-    for path in paths:
+    for path in filter(_ANY_INFRASTRUCTURE.fullmatch, paths):
         for name, pattern in _INFRASTRUCTURE:
             if name not in found and pattern.fullmatch(path):
                 found[name] = StackPart(name=name, version=UNKNOWN, file=path, line=1)
