@@ -123,10 +123,10 @@ dev_platform:
     ran = forge(repository, "ask", "bird-log", "--from", "-", "--json", stdin=wrong)
     assert (ran.code, ran.json["error"]["code"]) == (1, "answers_refused")
     assert ran.json["error"]["details"]["problems"] == [
-        "'product_intent.sumary' is not a question. Did you mean `summary`?",
+        "`product_intent.sumary` is not a question. Did you mean `summary`?",
         "`product_intent.users` has an entry that is not a text.",
         "`product_intent.features` needs 1 to 100 entries.",
-        "'tech_stak' is not a section. Did you mean `tech_stack`?",
+        "`tech_stak` is not a section. Did you mean `tech_stack`?",
         "`ui_requirements.pages` has an entry that is not a text.",
         "`dev_platform.platform` is empty.",
         "`dev_platform.verify` has a command that cannot be run: "
@@ -177,6 +177,7 @@ def test_a_person_answers_one_question_at_a_time_and_goes_on_later(repository: P
         "[1/12] The product: In one or two sentences: what is it, and what problem does it solve?\n"
     )
     assert first.err.endswith("4 required questions open. Continue with: aop forge ask small\n")
+    assert "Who uses it?\n  One on each line; an empty line ends the list.\n> > " in first.err
     assert answers_of(repository, "small") == {"product_intent": {"summary": "Counts birds.", "users": ["members"]}}
     second = run_aop_at_terminal(repository, "forge", "ask", "small", types="count\nexport\n\n\x04\x04")
     assert "[1/10] The product: The features that it must have\n" in second.err

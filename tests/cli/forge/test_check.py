@@ -91,7 +91,7 @@ def violations(ran: Ran) -> list[tuple[str, str, int]]:
 
 def test_code_that_keeps_every_clause_passes(repository: Path) -> None:
     ran = check(repository)
-    assert (ran.code, ran.out) == (0, "14 clauses: 14 holds, 0 violated, 0 unknown, 0 accepted\n")
+    assert (ran.code, ran.out) == (0, "14 clauses: 14 hold, 0 violated, 0 unknown, 0 accepted\n")
     assert check(repository, "--json").json["data"]["commit"] == git(repository, "rev-parse", "HEAD").strip()
 
 
@@ -147,7 +147,7 @@ def test_an_accepted_violation_is_silent_until_its_line_changes(repository: Path
     assert ran.code == 1
     name = next(line.split()[1] for line in ran.out.splitlines() if line.startswith("violated"))
     accepted = check(repository, "--accept", name)
-    assert (accepted.code, accepted.out) == (0, "14 clauses: 13 holds, 0 violated, 0 unknown, 1 accepted\n")
+    assert (accepted.code, accepted.out) == (0, "14 clauses: 13 hold, 0 violated, 0 unknown, 1 accepted\n")
     commit(repository, birdlog__services__counts_dot_py=f"\n\n# fastapi once\n{CODE[file]}")
     assert check(repository).code == 0
     commit(repository, birdlog__services__counts_dot_py=f"# fastapi twice\n{CODE[file]}")
@@ -211,7 +211,7 @@ def test_a_folder_of_contracts_checks_the_files_as_they_are_without_a_record(rep
     exported(plain)
     report = tmp_path / "report.xml"
     ran = run_aop(plain, "forge", "check", "bird-log", "--contracts", "contracts", "--junit", str(report))
-    assert (ran.code, ran.out) == (0, "14 clauses: 14 holds, 0 violated, 0 unknown, 0 accepted\n")
+    assert (ran.code, ran.out) == (0, "14 clauses: 14 hold, 0 violated, 0 unknown, 0 accepted\n")
     (plain / "birdlog/repos/store.py").write_text("def save(count):\n    print(count)\n")
     ran = run_aop(plain, "forge", "check", "bird-log", "--contracts", "contracts", "--junit", str(report))
     assert ran.code == 1
@@ -240,7 +240,7 @@ def test_a_known_violation_of_the_contract_is_accepted(repository: Path) -> None
     (folder / "boundaries.json").write_text(text)
     (repository / "birdlog/repos/store.py").write_text("def save(count):\n    print(count)\n")
     ran = check(repository, "--contracts", "contracts")
-    assert (ran.code, ran.out) == (0, "14 clauses: 13 holds, 0 violated, 0 unknown, 1 accepted\n")
+    assert (ran.code, ran.out) == (0, "14 clauses: 13 hold, 0 violated, 0 unknown, 1 accepted\n")
 
 
 def test_a_secret_in_a_violating_line_is_masked(repository: Path) -> None:

@@ -297,3 +297,10 @@ def test_a_pinned_build_keeps_its_batch_whatever_is_edited(repository: Path) -> 
     ]
     lines = forge(repository, "show", "shop").out.splitlines()
     assert [line.split()[:2] for line in lines[-2:]] == [["shop-b1", "1"], ["shop-b2", "2"]]
+
+
+def test_the_contracts_of_a_project_fit_a_terminal_of_80_columns(repository: Path) -> None:
+    lines = run_aop(repository, "forge", "show", "shop", env={"COLUMNS": "80"}).out.splitlines()
+    title = next(at for at, line in enumerate(lines) if line.startswith("Contract "))
+    assert lines[title].split() == ["Contract", "Version", "SHA-256", "Author", "Stored"]
+    assert [line for line in lines[title : title + 10] if len(line) > 80 or "…" in line] == []

@@ -116,3 +116,11 @@ def test_a_foreign_key_is_neither_listed_nor_revoked(repository: Path) -> None:
 def test_a_key_is_a_secret_in_every_text(repository: Path) -> None:
     text = keys(repository, "new").out.strip()
     assert Redactor()(f"The key is {text}.") == "The key is [redacted:forge-key]."
+
+
+def test_a_missing_word_after_key_is_named(repository: Path) -> None:
+    ran = run_aop(repository, "forge", "key")
+    assert (ran.code, ran.err.splitlines()[-1]) == (
+        2,
+        "aop forge: error: the following arguments are required: new|list|revoke",
+    )

@@ -32,7 +32,8 @@ def test_a_project_is_begun_listed_and_shown(repository: Path) -> None:
         "corner-shop: Corner Shop\n"
         "Status: draft (mini, greenfield)\n"
         "Answered: nothing yet\n"
-        "Contracts: none yet. Generate them with: aop forge generate corner-shop\n"
+        "Contracts: none yet. Answer its questions with: aop forge ask corner-shop;"
+        " or read a repository: aop forge scan corner-shop\n"
     )
     assert forge(repository, "show", "corner-shop") == Ran(0, shown, "")
 

@@ -248,3 +248,20 @@ def test_a_damaged_cache_is_only_empty(shop: Path) -> None:
         path.write_bytes(b"this is no database" * 1000)
     assert forge(shop, "scan", "shop").code == 0
     assert results(shop) == before
+
+
+def test_scan_and_plan_fit_a_terminal_of_80_columns_and_shorten_nothing(shop: Path) -> None:
+    for action in ("scan", "plan"):
+        ran = run_aop(shop, "forge", action, "shop", env={"COLUMNS": "80"})
+        assert ran.code == 0, ran.err
+        title = next(at for at, line in enumerate(ran.out.splitlines()) if line.startswith(("Check ", "Priority ")))
+        rows = [line for line in ran.out.splitlines()[title:] if line.startswith(("S", "high", "medium", "low", "   "))]
+        assert rows
+        assert [line for line in rows if len(line) > 80 or "…" in line] == []
+
+
+def test_show_and_plan_name_the_next_command(shop: Path) -> None:
+    assert "aop forge ask shop; or read a repository: aop forge scan shop\n" in forge(shop, "show", "shop").out
+    forge(shop, "scan", "shop")
+    assert "aop forge plan shop; then: aop forge generate shop\n" in forge(shop, "show", "shop").out
+    assert forge(shop, "plan", "shop").out.endswith("Generate the contracts with: aop forge generate shop\n")

@@ -96,6 +96,7 @@ def _interview(app: App, asked: Envelope, only: str | None, terminal: Terminal) 
         while True:
             value = _one_answer(f"[{number}/{len(todo)}] {section['title']}", question, terminal)
             if value is None:
+                terminal.say("")
                 return answer
             if value == "":
                 break
@@ -115,6 +116,8 @@ def _one_answer(place: str, question: Mapping[str, Any], terminal: Terminal) -> 
     """Return what a person types: a text, or the lines of a list; None at the end of the input."""
     need = "" if question["required"] else " (optional)"
     terminal.say(f"{place}: {question['question']}{need}")
+    if question["kind"] != "text":
+        terminal.say("  One on each line; an empty line ends the list.")
     if question["answer"] is not None:
         terminal.say(f"  now: {visible(_short(question['answer']))} (`{CLEAR}` removes it)")
     first = terminal.ask("> ")

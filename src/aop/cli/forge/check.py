@@ -6,7 +6,6 @@ import argparse
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -122,7 +121,12 @@ def _lines(report: CheckReport) -> Iterator[str]:
             yield from (f"  {visible(f'{at.file}:{at.line}: {at.text}')}" for at in each.proofs[:SHOWN_PROOFS])
             if len(each.proofs) > SHOWN_PROOFS:
                 yield f"  and {count(len(each.proofs) - SHOWN_PROOFS, 'more line')}"
-    counts: Mapping[str, Any] = {name: getattr(report, name) for name in ("holds", "violated", "unknown", "accepted")}
+    counts = {
+        "holds" if report.holds == 1 else "hold": report.holds,
+        "violated": report.violated,
+        "unknown": report.unknown,
+        "accepted": report.accepted,
+    }
     yield f"{count(len(report.clauses), 'clause')}: " + ", ".join(f"{number} {name}" for name, number in counts.items())
 
 

@@ -15,7 +15,12 @@ from aop.forge.projects.keys import SCOPES
 
 
 def _declare(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("what", choices=["new", "list", "revoke"], help="`new` prints the key, which is shown once")
+    parser.add_argument(
+        "what",
+        choices=["new", "list", "revoke"],
+        metavar="new|list|revoke",
+        help="`new` prints the key, which is shown once",
+    )
     parser.add_argument("which", metavar="PREFIX", nargs="?", help="revoke: 12 characters of the key; `-` reads a key")
     parser.add_argument("--label", metavar="TEXT", default="", help="new: the machine or the program that will hold it")
     parser.add_argument(

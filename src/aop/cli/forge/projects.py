@@ -86,17 +86,34 @@ def _project_lines(data: Mapping[str, Any], terminal: Terminal) -> Iterator[str]
     if data["scan_run"]:
         yield f"Scan: {data['scan_run']}"
     if not data["contracts"]:
-        yield f"Contracts: none yet. Generate them with: aop forge generate {data['project_id']}"
+        yield f"Contracts: none yet. {_next_step(data)}"
         return
     yield f"Contracts: batch {data['batch']}, {data['sha256']}"
-    names = ("contract_type", "version", "size_chars", "sha256", "author", "updated_at")
-    rows = [[str(each[name]) for name in names] for each in data["contracts"]]
-    yield from lines_of(("Contract", "Version", "Characters", "SHA-256", "Author", "Stored"), rows, terminal)
+    rows = [
+        (
+            each["contract_type"],
+            str(each["version"]),
+            each["sha256"][:12],
+            each["author"],
+            each["updated_at"][:19] + "Z",
+        )
+        for each in data["contracts"]
+    ]
+    yield from lines_of(("Contract", "Version", "SHA-256", "Author", "Stored"), rows, terminal)
     yield f"Contradictions: {len(data['contradictions']) or 'none'}"
     yield from (f"  {each['severity']}: {visible(each['description'])}" for each in data["contradictions"])
     if data["builds"]:
         builds = [(each["build_id"], str(each["batch"]), each["pinned_at"]) for each in data["builds"]]
         yield from lines_of(("Build", "Batch", "Pinned"), builds, terminal)
+
+
+def _next_step(data: Mapping[str, Any]) -> str:
+    project = data["project_id"]
+    if data["scan_run"]:
+        return f"Plan the renovation with: aop forge plan {project}; then: aop forge generate {project}"
+    if not data["answered"]:
+        return f"Answer its questions with: aop forge ask {project}; or read a repository: aop forge scan {project}"
+    return f"When all questions are answered (aop forge ask {project}): aop forge generate {project}"
 
 
 ACTIONS: Mapping[str, Action] = {

@@ -33,10 +33,14 @@ def _scan_lines(data: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     yield f"{data['run_id']}: commit {data['head_sha'][:12]}, grade {data['health_grade']}, {data['score']} of 100"
     yield visible(data["summary"])
     rows = [
-        (check["code"], check["result"], check["name"], check["detail"], " ".join(check["places"][:MOST_PLACES]))
+        (
+            check["code"],
+            check["result"],
+            " ".join([f"{check['name']}:", check["detail"], *check["places"][:MOST_PLACES]]),
+        )
         for check in data["checks"]
     ]
-    yield from lines_of(("Check", "Result", "Name", "Detail", "Places"), rows, terminal)
+    yield from lines_of(("Check", "Result", "Finding"), rows, terminal)
     yield from (f"Unknown: {visible(each)}" for each in data["unknown"])
     if data["warnings"]:
         yield f"{count(data['warnings'], 'warning')}. Read them with: aop forge map {data['project_id']} --json"
@@ -93,13 +97,17 @@ def _plan_lines(data: Mapping[str, Any], terminal: Terminal) -> Iterator[str]:
     yield visible(brief["headline"])
     yield visible(brief["risk_summary"])
     tasks = data["migration_recommendations"]
-    rows = [(each["priority"], each["effort"], each["id"], each["from_state"], each["to_state"]) for each in tasks]
-    yield from lines_of(("Priority", "Effort", "Task", "From", "To"), rows, terminal)
+    rows = [
+        (each["priority"], each["effort"], f"{each['id']}: {each['from_state']} -> {each['to_state']}")
+        for each in tasks
+    ]
+    yield from lines_of(("Priority", "Effort", "Task"), rows, terminal)
     figures = [f"{len(found)} {status}" for status, found in data["version_report"].items()]
     yield f"Versions: {', '.join(figures)}"
     if not data["online"]:
         yield f"Compare with the newest versions: aop forge plan {data['project_id']} --online"
     yield brief["forge_automation_note"]
+    yield f"Generate the contracts with: aop forge generate {data['project_id']}"
 
 
 ACTIONS: Mapping[str, Action] = {

@@ -107,6 +107,7 @@ def pin(arguments: argparse.Namespace, terminal: Terminal) -> int:
     def show(data: Mapping[str, Any]) -> None:
         terminal.text(data["build_id"])
         terminal.say(f"The build reads batch {data['batch']} ({data['sha256']}), whatever is edited later.")
+        terminal.say(f"Give an agent a token for it with: aop token coder --build {data['build_id']}")
 
     return terminal.answer(answer, show)
 

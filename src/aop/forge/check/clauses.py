@@ -102,7 +102,10 @@ def contracts_to_check(texts: Mapping[ContractType, str], mode: BuildMode) -> Ch
     checked = (ContractType.BOUNDARIES, ContractType.PHYSICS, ContractType.SCHEMA)
     read = {each: read_contract(each, texts[each], mode).content for each in checked if each in texts}
     if not read:
-        raise NoContracts("There is no boundaries, physics or schema contract to check.")
+        raise NoContracts(
+            "There is no boundaries, physics or schema contract to check.",
+            hint="Write them with `aop forge export PROJECT DIR`, or generate them with `aop forge generate PROJECT`.",
+        )
     boundaries, physics, schema = (read.get(each) for each in checked)
     return CheckedContracts(
         boundaries=boundaries if isinstance(boundaries, Boundaries) else None,

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from aop.core.errors import NothingToAccept, UnknownClause
 from aop.core.text.suggestions import did_you_mean
+from aop.core.text.visible import visible
 from aop.forge.check.clauses import MOST_PROOFS, CheckedContracts, Clause, Code, Proof
 from aop.forge.check.layer_clauses import layer_clauses
 from aop.forge.check.route_clauses import route_clauses
@@ -55,7 +56,7 @@ def the_clause(clauses: Sequence[Clause], name: str) -> Clause:
     clause = next((each for each in clauses if each.clause == name), None)
     if clause is None:
         names = [each.clause for each in clauses]
-        raise UnknownClause(f"There is no clause {name[:80]!a}.{did_you_mean(name, names)}")
+        raise UnknownClause(f"There is no clause `{visible(name[:80])}`.{did_you_mean(name, names)}")
     if clause.verdict not in ("violated", "unknown"):
         raise NothingToAccept(f"The clause `{clause.clause}` {_STATES[clause.verdict]}.", clause=clause.clause)
     return clause

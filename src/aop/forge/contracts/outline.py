@@ -10,6 +10,7 @@ from msgspec import Struct
 from aop.core.errors import Json, UnknownSection
 from aop.core.text.json import MalformedText, parse_json, pretty_json, utf8_bytes
 from aop.core.text.suggestions import did_you_mean
+from aop.core.text.visible import visible
 from aop.core.text.yaml import dump_yaml, parse_yaml
 from aop.forge.contracts.readers import MAX_CONTRACT_BYTES
 from aop.forge.contracts.shapes.markdown import Section, plain_title, sections_of
@@ -116,7 +117,7 @@ def _pointer_parts(pointer: str) -> list[str]:
 def _unknown(contract_type: ContractType, text: str, section: str) -> UnknownSection:
     names = [row.section for row in outline_of(contract_type, text)]
     return UnknownSection(
-        f"The {contract_type} contract has no section {section[:80]!a}.{did_you_mean(section, names)}",
+        f"The {contract_type} contract has no section `{visible(section[:80])}`.{did_you_mean(section, names)}",
         contract_type=contract_type,
         sections=names[:100],
     )

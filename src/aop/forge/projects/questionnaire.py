@@ -12,6 +12,7 @@ from msgspec import Struct
 from aop.core.errors import AnswersRefused, Json
 from aop.core.text.json import canonical_json
 from aop.core.text.suggestions import did_you_mean
+from aop.core.text.visible import visible
 from aop.forge.contracts.shapes.directive import MOST_COMMANDS, flaw_in_command
 from aop.forge.contracts.types import BuildMode
 
@@ -176,7 +177,7 @@ def with_answers(
     problems: list[str] = []
     for name, fields in given.items():
         if name not in known:
-            problems.append(f"{name[:60]!a} is not a section.{did_you_mean(name, known)}")
+            problems.append(f"`{visible(name[:60])}` is not a section.{did_you_mean(name, known)}")
         elif not isinstance(fields, Mapping):
             problems.append(f"`{name}` is not a mapping from questions to answers.")
         else:
@@ -203,7 +204,7 @@ def _checked(
     for name, value in given.items():
         where = f"{section}.{name[:60]}"
         if name not in fields:
-            problems.append(f"{where!a} is not a question.{did_you_mean(name, fields)}")
+            problems.append(f"`{visible(where)}` is not a question.{did_you_mean(name, fields)}")
         elif value is None:
             checked[name] = None
         else:
