@@ -89,7 +89,10 @@ def test_a_file_answers_everything_and_the_technical_answers_are_the_anchor(repo
 
 def test_part_of_the_answers_is_kept_and_what_is_open_is_named(repository: Path) -> None:
     ran = forge(repository, "ask", "small", "--from", "-", stdin="ui_requirements: {pages: [one page]}\n")
-    assert (ran.code, ran.err) == (0, "5 required questions open. Continue with: aop forge ask small\n")
+    assert (ran.code, ran.err) == (
+        0,
+        "5 required questions open (*). Continue with: aop forge ask small --from FILE.yaml\n",
+    )
     assert ran.out.splitlines()[7:12] == [
         "ui_requirements (1 of 3 answered, complete)",
         "  pages: one page",
@@ -176,7 +179,7 @@ def test_a_person_answers_one_question_at_a_time_and_goes_on_later(repository: P
         "An empty answer skips a question; Ctrl-D ends. Answers are stored one by one.\n"
         "[1/12] The product: In one or two sentences: what is it, and what problem does it solve?\n"
     )
-    assert first.err.endswith("4 required questions open. Continue with: aop forge ask small\n")
+    assert first.err.endswith("4 required questions open (*). Continue with: aop forge ask small\n")
     assert "Who uses it?\n  One on each line; an empty line ends the list.\n> > " in first.err
     assert answers_of(repository, "small") == {"product_intent": {"summary": "Counts birds.", "users": ["members"]}}
     second = run_aop_at_terminal(repository, "forge", "ask", "small", types="count\nexport\n\n\x04\x04")

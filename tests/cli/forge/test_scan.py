@@ -265,3 +265,12 @@ def test_show_and_plan_name_the_next_command(shop: Path) -> None:
     forge(shop, "scan", "shop")
     assert "aop forge plan shop; then: aop forge generate shop\n" in forge(shop, "show", "shop").out
     assert forge(shop, "plan", "shop").out.endswith("Generate the contracts with: aop forge generate shop\n")
+
+
+def test_routes_that_are_registered_in_an_unread_form_are_unknown(tmp_path: Path) -> None:
+    code = "from flask import Flask\nfrom views import VIEWS\nfor each in VIEWS:\n    each.on(Flask(__name__))\n"
+    root = make_repository(tmp_path / "repo", {"app.py": code, "README.md": "Lends books.\n"})
+    forge(root, "new", "Shop")
+    data = forge(root, "scan", "shop", "--json").json["data"]
+    unknown = ["The routes of `flask`, imported at app.py:1: none was found in a form that is read."]
+    assert (data["routes"], data["unknown"][:1]) == (0, unknown)

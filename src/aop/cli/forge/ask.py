@@ -135,7 +135,8 @@ def _show(data: Mapping[str, Any], only: str | None, terminal: Terminal) -> None
     if data["next"] is None:
         terminal.say(f"Every required question is answered. Generate the contracts with: aop forge generate {project}")
     else:
-        terminal.say(f"{count(data['open'], 'required question')} open. Continue with: aop forge ask {project}")
+        how = f"aop forge ask {project}" if terminal.is_interactive else f"aop forge ask {project} --from FILE.yaml"
+        terminal.say(f"{count(data['open'], 'required question')} open (*). Continue with: {how}")
 
 
 def _lines(data: Mapping[str, Any], only: str | None) -> Iterator[str]:

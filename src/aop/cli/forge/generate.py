@@ -73,7 +73,7 @@ def _comparison_lines(rows: list[Mapping[str, Any]], terminal: Terminal) -> Iter
         )
         for row in rows
     ]
-    titles = ("Contract", "Requests (tools)", "Sent (tools)", "Requests (snowball)", "Sent (snowball)")
+    titles = ("Contract", "Requests", "Sent by tools", "Requests", "Sent by snowball")
     yield from lines_of(titles, cells, terminal)
     yield "Nothing was stored. Sent tokens are estimates, summed over all requests."
 

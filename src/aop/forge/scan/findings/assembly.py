@@ -25,6 +25,8 @@ UNREAD_FRAMEWORKS = frozenset(
     " @hapi/hapi next".split()
 )
 """Frameworks whose routes are not read."""
+READ_FRAMEWORKS = frozenset(("django", "express", "fastapi", "flask", "@nestjs/common"))
+"""Frameworks whose routes are read, unless code of the repository registers them in its own way."""
 
 
 def report_of(inventory: Inventory, *, name: str) -> ScanReport:
@@ -109,6 +111,8 @@ def _unknown(inventory: Inventory, imports: Imports, routes: Sequence[FoundRoute
     used = {each.package: f"{each.file}:{each.line}" for each in reversed(imports.outside)}
     for package in sorted(UNREAD_FRAMEWORKS & used.keys()):
         yield f"The routes of `{package}`, imported at {used[package]}, are not read."
+    for package in sorted(READ_FRAMEWORKS & used.keys()) if not routes else ():
+        yield f"The routes of `{package}`, imported at {used[package]}: none was found in a form that is read."
     partial = [route for route in routes if not route.complete]
     if partial:
         first = partial[0]
