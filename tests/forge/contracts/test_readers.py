@@ -247,6 +247,12 @@ def test_the_time_to_read_a_text_grows_with_its_size_alone(contract_type: Contra
     assert process_time() - began < 3
 
 
+def test_a_heading_with_a_long_gap_is_read_at_once() -> None:
+    began = process_time()
+    problems(T.STACK, "# T\n## a" + " " * 10_000 + "x\n")
+    assert process_time() - began < 3
+
+
 @pytest.mark.hostile("Y22")
 def test_a_pattern_that_never_ends_elsewhere_is_harmless() -> None:
     from aop.core.text.search import first_match

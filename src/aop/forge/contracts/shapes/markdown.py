@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 DEEPEST = 6
-_HEADING = re.compile(r"(#{1,6}) +(\S.*?)(?: +#+)? *")
+_HEADING = re.compile(r"(#{1,6}) +(\S.*)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _ITEM = re.compile(r" *(?:[-*+]|[0-9]{1,3}[.)]) +(\S.*)")
 
@@ -77,7 +77,14 @@ def _headings(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
         elif mark:
             fence = mark.group(1)
         elif heading := _HEADING.fullmatch(line):
-            yield number, len(heading.group(1)), heading.group(2)
+            yield number, len(heading.group(1)), _without_closing_marks(heading.group(2))
+
+
+def _without_closing_marks(title: str) -> str:
+    # Not by a pattern: one with three repetitions takes minutes for a long line of spaces.
+    bare = title.rstrip(" ")
+    opened = bare.rstrip("#")
+    return opened.rstrip(" ") if opened.endswith(" ") else bare
 
 
 def _closes(line: str, fence: str) -> bool:

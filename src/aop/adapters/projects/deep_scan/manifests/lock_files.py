@@ -17,7 +17,7 @@ from aop.forge.scan.file_facts import Ecosystem, LockFacts, normal_name
 
 _YARN_HEAD = re.compile(r'^"?((?:@[^@/\s"]+/)?[^@\s"]+)@[^\n]*:\s*$')
 _YARN_VERSION = re.compile(r'^\s+version:?\s+"?([^"\s]+)"?')
-_PNPM = re.compile(r"^\s{2}'?/?((?:@[^@/\s']+/)?[^@/\s'():]+)[@/](\d[^:'()\s]*)[^:]*:\s*$")
+_PNPM = re.compile(r"^\s{2}'?/?((?:@[^@/\s']+/)?[^@/\s'():]+)[@/](\d[^:'()\s]*+)[^:]*+:\s*$")
 _GO_SUM = re.compile(r"^(\S+) (v\S+?)(?:/go\.mod)? h1:")
 
 

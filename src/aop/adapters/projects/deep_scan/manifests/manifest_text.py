@@ -16,6 +16,10 @@ T = TypeVar("T")
 UNREADABLE = (MalformedText, ValueError, KeyError, TypeError, AttributeError, RecursionError)
 """What a file that is no manifest raises on its way through a reader."""
 
+MOST_DOTS = 500
+
+_WORDS = re.compile(r"[\w@/.-]+")
+
 
 def text_of_manifest(content: bytes) -> str:
     """Return the text; bytes that are not UTF-8 are replaced."""
@@ -24,7 +28,11 @@ def text_of_manifest(content: bytes) -> str:
 
 def toml_of(content: bytes) -> dict[str, Any]:
     """Return a TOML file as a table. Raises: ValueError."""
-    return tomllib.loads(content.decode("utf-8-sig"))
+    text = content.decode("utf-8-sig")
+    # The reader takes as many steps for a key as the square of its parts.
+    if max((line.count(".") for line in text.splitlines()), default=0) > MOST_DOTS:
+        raise ValueError(f"it has more than {MOST_DOTS} dots in a line")
+    return tomllib.loads(text)
 
 
 def json_of(content: bytes, *, limit: int) -> Mapping[str, Any]:
@@ -56,14 +64,19 @@ def with_lines(text: str, dependencies: Iterable[Dependency]) -> tuple[Dependenc
     """Return dependencies with the first line that has their name as a word."""
     from msgspec.structs import replace
 
-    lines = text.splitlines()
-    return tuple(replace(each, line=line_naming(lines, each.name)) for each in dependencies)
+    places = _places(text)
+    return tuple(replace(each, line=places.get(each.name, 0)) for each in dependencies)
 
 
-def line_naming(lines: Sequence[str], name: str) -> int:
-    """Return the first line that has a name, from 1; 0 if none has."""
-    whole = re.compile(rf"(?<![\w@/-]){re.escape(name)}(?![\w/-])")
-    return next((number for number, line in enumerate(lines, start=1) if name in line and whole.search(line)), 0)
+def _places(text: str) -> dict[str, int]:
+    """Return the first line of each word, also of its part before a dot: `name.workspace` names a package too."""
+    places: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        for match in _WORDS.finditer(line):
+            word = match.group().rstrip(".")
+            places.setdefault(word, number)
+            places.setdefault(word.partition(".")[0], number)
+    return places
 
 
 def dependencies_of(

@@ -19,13 +19,17 @@ from aop.adapters.projects.deep_scan.manifests.manifest_text import (
 from aop.forge.scan.file_facts import Dependency, ManifestFacts
 
 _GRADLE = re.compile(
-    r"^\s*(\w*[iI]mplementation|api|compileOnly|runtimeOnly|testRuntimeOnly|annotationProcessor|kapt)"
-    r"""\s*\(?\s*(?:platform\()?["']([\w.-]+:[\w.-]+)(?::([^"'@]+))?["']""",
+    r"^[ \t]*+(\w*[iI]mplementation|api|compileOnly|runtimeOnly|testRuntimeOnly|annotationProcessor|kapt)"
+    r"""\s*+\(?\s*+(?:platform\()?["']([\w.-]+:[\w.-]+)(?::([^"'@]+))?["']""",
     re.MULTILINE,
 )
-_GO_REQUIRE = re.compile(r"^\s*(?:require\s+)?([\w.-]+\.[\w./~-]+)\s+(v[\w.+-]+)(\s*//\s*indirect)?", re.MULTILINE)
+_GO_REQUIRE = re.compile(
+    r"^[ \t]*+(?:require[ \t]++)?(?=[\w-]*+\.)(\w[\w./~-]*+)[ \t]++(v[\w.+-]++)([ \t]*+//[ \t]*+indirect)?",
+    re.MULTILINE,
+)
 _GO_MODULE = re.compile(r"^module\s+(\S+)", re.MULTILINE)
 _GO_VERSION = re.compile(r"^go\s+(\S+)", re.MULTILINE)
+_ARTIFACT = re.compile(r"<artifactId>([^<]*)<")
 _PROPERTY = re.compile(r"\$\{([\w.-]+)\}")
 
 
@@ -49,10 +53,12 @@ def read_package_json(content: bytes) -> ManifestFacts:
 
 def read_pom(content: bytes) -> ManifestFacts:
     """Read a pom.xml; one with a document type is refused, since entities can grow without end."""
-    if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
+    # As text: in another encoding, which the file itself may name, a document type would not be seen here.
+    text = content.decode("utf-8-sig")
+    if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise ValueError("it declares a document type")
     try:
-        root = ElementTree.fromstring(content)  # noqa: S314 - without a document type there are no entities
+        root = ElementTree.fromstring(text)  # noqa: S314 - without a document type there are no entities
     except ElementTree.ParseError as error:
         raise ValueError(str(error)) from error
     values = {_tag(each): (each.text or "").strip() for each in _children(root, "properties")}
@@ -64,7 +70,7 @@ def read_pom(content: bytes) -> ManifestFacts:
         ecosystem="maven",
         name=_child(root, "artifactId"),
         description=_child(root, "description"),
-        dependencies=_with_artifact_lines(text_of_manifest(content), found),
+        dependencies=_with_artifact_lines(text, found),
         runtime=values.get("java.version") or values.get("maven.compiler.release") or "",
     )
 
@@ -161,11 +167,8 @@ def _pom_dependency(element: ElementTree.Element, values: dict[str, str]) -> Dep
 def _with_artifact_lines(text: str, found: list[Dependency]) -> tuple[Dependency, ...]:
     from msgspec.structs import replace
 
-    lines = text.splitlines()
-    places = {
-        each.name: next(
-            (n for n, line in enumerate(lines, start=1) if f"<artifactId>{each.name.partition(':')[2]}<" in line), 0
-        )
-        for each in found
-    }
-    return tuple(replace(each, line=places[each.name]) for each in found)
+    places: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        for match in _ARTIFACT.finditer(line):
+            places.setdefault(match.group(1), number)
+    return tuple(replace(each, line=places.get(each.name.partition(":")[2], 0)) for each in found)

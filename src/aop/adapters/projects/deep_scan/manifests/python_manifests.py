@@ -18,6 +18,7 @@ from aop.adapters.projects.deep_scan.manifests.manifest_text import (
 from aop.forge.scan.file_facts import Dependency, Group, ManifestFacts
 
 _REQUIREMENT = re.compile(r"^\s*([A-Za-z0-9][\w.-]*)\s*(?:\[[^\]]*\])?\s*\(?([^;#()@]*)\)?")
+_GAP = re.compile(r"(?<=\S)[^\S\n]{20,}")
 _DEVELOPMENT = re.compile(r"dev|test|lint|doc|ci|type|check", re.IGNORECASE)
 
 
@@ -62,7 +63,8 @@ def read_setup_cfg(content: bytes) -> ManifestFacts:
     parser = configparser.ConfigParser(interpolation=None, strict=False)
     text = text_of_manifest(content)
     try:
-        parser.read_string(text)
+        # The reader takes as many steps for a gap as the square of its length.
+        parser.read_string(_GAP.sub(" ", text))
     except configparser.Error as error:
         raise ValueError(str(error).splitlines()[0]) from error
     found = [*_of_lines(_option(parser, "options", "install_requires"), "runtime")]
