@@ -86,7 +86,6 @@ TOOLS = (
         roles=COORDINATORS,
         run=committed(new_key),
         mutates=True,
-        brief=True,
         person_only=True,
         key_scope=KEYS_SCOPE,
         reveal=with_key,
