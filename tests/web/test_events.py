@@ -54,6 +54,7 @@ def server(world: World) -> Iterator[Served]:
 def test_events_come_as_they_happen_and_only_those_of_own_projects(world: World, server: Served) -> None:
     with events(server) as mine, events(server, key=EVES_KEY) as eves:
         happen(world, "feature_created")
+        happen(world, "session_set", project_id="shop", token_id="t-1")
         first = happen(world, "contract_progress", project_id="shop", contract_type="ui", turn=2, tokens=900)
         foreign = happen(world, "scout_complete", project_id="den", files=3)
         happen(world, "contract_progress", project_id="gone", turn=1)

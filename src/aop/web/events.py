@@ -35,6 +35,21 @@ SEND_SECONDS = 30.0
 """A reader that takes nothing for so long is dropped."""
 PAGE = 50
 """So many entries of the journal are read at once."""
+SENT_KINDS = frozenset(
+    {
+        "project_begun",
+        "renovation_planned",
+        "contract_progress",
+        "contracts_stored",
+        "contract_consistency",
+        "contracts_pinned",
+        "contract_fetched",
+        "contracts_generated",
+        "scout_progress",
+        "scout_complete",
+    }
+)
+"""The events that programs are sent; others, such as those about tokens, stay in the journal."""
 MOST_STREAMS = 64
 MOST_STREAMS_OF_KEY = 8
 
@@ -176,7 +191,7 @@ def forge_events(
     return [
         ForgeEvent(id=entry.seq, event=entry.event.kind, data={"at": entry.event.at, **entry.event.payload})
         for entry in entries
-        if about[entry.seq] in mine
+        if about[entry.seq] in mine and entry.event.kind in SENT_KINDS
     ]
 
 

@@ -255,12 +255,14 @@ def test_a_secret_in_a_violating_line_is_masked(repository: Path) -> None:
 def test_names_and_contents_that_are_not_text_do_not_stop_the_check(repository: Path) -> None:
     (repository / "birdlog/repos/blob.py").write_bytes(b"\0\xff" * 100)
     (repository / "birdlog/repos/loop.py").symlink_to("loop.py")
+    (repository / "birdlog/services/hid\tden.py").write_text("print(1)\n")
     git(repository, "add", "-A")
     git(repository, "commit", "-q", "-m", "Odd files")
     ran = check(repository, "--json")
     assert ran.code == 3
     unknown = [each["detail"] for each in ran.json["data"]["clauses"] if each["verdict"] == "unknown"]
     assert "`birdlog/repos/blob.py` is not text, or too large." in unknown
+    assert any("den.py" in each for each in unknown)
 
 
 def installed(folder: Path) -> Path:

@@ -202,7 +202,7 @@ def test_hostile_files_are_findings_and_never_end_the_scan(shop: Path) -> None:
     os.symlink("../..", shop / "shop" / "up")
     (shop / "shop" / "nested.py").write_text("x = " + "(" * 20_000 + ")" * 20_000 + "\n")
     (shop / "shop" / "deep.py").write_text("x = " + "\n(" * 50_000 + "\n")
-    (shop / "web" / "slow.js").write_text('"""a\n' * 12_000)
+    (shop / "web" / "slow.js").write_text('"""a\n' * 100_000)
     (shop / "web" / "bundle.min.js").write_text("var a=1;" * 20_000)
     (shop / "shop" / "binary.py").write_bytes(bytes(range(256)) * 10)
     (shop / "package.json").write_text("[" * 100_000)

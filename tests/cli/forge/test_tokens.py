@@ -71,6 +71,15 @@ def test_a_fetch_of_what_is_no_longer_there_counts_as_nothing(world: World) -> N
     assert (told["contracts"], told["fetches"]) == (TOKENIZER.count(role_prompt("builder_contract")), 2)
 
 
+def test_a_phase_that_is_fetched_by_its_heading_is_counted(world: World) -> None:
+    fixer = Agent(world, Role.FIXER, build=pin(world, "birds"))
+    phases = fixer.ok("forge_get_build_contracts", contract_types=["phases"])["items"][0]["content"]
+    heading = next(line[3:] for line in phases.splitlines() if line.startswith("## "))
+    before = report(world, "birds")["roles"]["fixer"]["contracts"]
+    fixer.ok("forge_get_build_contracts", contract_types=["phases"], section=heading)
+    assert report(world, "birds")["roles"]["fixer"]["contracts"] > before
+
+
 @pytest.mark.req("FORGE-119")
 def test_a_generation_is_counted_over_all_its_requests_beside_snowball(tmp_path: Path) -> None:
     root = tmp_path / "repo"

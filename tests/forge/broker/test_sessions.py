@@ -13,6 +13,7 @@ from aop.core.errors import InvalidCliArgs
 from aop.core.roles import Role
 from aop.forge.contracts.types import ContractType
 from aop.forge.projects.documents import BrokerSession, ForgeProject, ForgeUser
+from aop.kernel.gateway.calls import Envelope
 from aop.kernel.gateway.tokens import TokenClaims, TokenOrder
 from tests.forge.broker.shelves import Agent, edit, keep, pin, shelve
 from tests.forge.sample_contracts import CONTRACTS
@@ -189,3 +190,20 @@ def test_a_note_cannot_grow_without_end_and_keeps_no_secret(world: World) -> Non
     kept = agent.ok("forge_scratchpad", operation="write", key="plan", value=f"token {secret}")["value"]
     assert secret not in kept
     assert Agent(world, CODER, project="birds").code("forge_scratchpad", operation="list") == "no_build_in_session"
+
+
+def test_an_operation_id_of_another_build_does_not_open_its_notes(world: World) -> None:
+    agents = {}
+    for name in ("alpha", "beta"):
+        shelve(world, name)
+        agents[name] = Agent(world, Role.CODER, build=pin(world, name))
+    agents["alpha"].ok("forge_scratchpad", operation="write", key="plan", value="of alpha")
+
+    def read(name: str) -> Envelope:
+        asked = {"operation": "read", "key": "plan"}
+        return world.app.gateway.call(agents[name].principal, "forge_scratchpad", asked, operation_id="op-1")
+
+    assert read("alpha").ok
+    error = read("beta").error
+    assert error is not None
+    assert error["code"] == "idempotency_mismatch"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
@@ -108,8 +109,9 @@ def _fetched_part(
     found = _fetched_contract(view, project, str(name), number)
     if found is None:
         return ""
-    if name == ContractType.PHASES and isinstance(section, str):
-        return window_of(found.content, int(section.removeprefix("Phase "))).content
+    window = re.fullmatch(r"Phase (\d{1,4})", str(section)) if name == ContractType.PHASES else None
+    if window is not None:
+        return window_of(found.content, int(window[1])).content
     part = part_of(found, section if isinstance(section, str) else None, tokenizer)
     return "\n".join([part.content, *part.outline])
 

@@ -19,8 +19,9 @@ def code_at(commit: CommitId, scanner: Scanner, objects: GitObjects, report: Rep
     """Return the code at a commit. Raises: ForgeSupportMissing."""
     entries = objects.entries(objects.tree_of(commit))
     files = {each.path: each.oid for each in entries if each.mode in (FileMode.FILE, FileMode.EXECUTABLE)}
+    # A file whose name cannot be shown is not read: its clauses are unknown, and it hides nothing.
     named = {path: oid for path, oid in files.items() if path.isprintable()}
-    return Code(inventory=scanner.read(commit, report), paths=tuple(named), lines=_Files(objects, named).lines)
+    return Code(inventory=scanner.read(commit, report), paths=tuple(files), lines=_Files(objects, named).lines)
 
 
 class _Files:

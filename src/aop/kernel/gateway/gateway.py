@@ -127,7 +127,7 @@ class Gateway:
     def _admit(self, kernel: Kernel, request: ToolRequest, report: Report) -> _AdmittedCall:
         tool = self._permitted_tool(kernel, request)
         # Of a question without any words there is nothing to tell apart.
-        payload = payload_hash(tool, request.arguments) if tool.mutates or request.arguments else ""
+        payload = payload_hash(tool, request) if tool.mutates or request.arguments else ""
         parsed = parse_arguments(tool, request.arguments)
         check_caller(request.principal, parsed)
         own_id = operation_id_of(request.operation_id) if tool.mutates else None
@@ -344,9 +344,13 @@ def check_caller(principal: Principal, arguments: Arguments) -> None:
         )
 
 
-def payload_hash(tool: Tool, arguments: Json) -> str:
+def payload_hash(tool: Tool, request: ToolRequest) -> str:
     """Return what tells two requests with one operation id apart. Raises: InvalidArguments for what is not JSON."""
+    told = {"tool": tool.name, "arguments": request.arguments}
+    # Callers that reach different projects or builds ask different things with the same words.
+    if reach := [each for each in (request.principal.project, request.principal.build) if each is not None]:
+        told["reach"] = reach
     try:
-        return sha256_hex(canonical_json({"tool": tool.name, "arguments": arguments}))
+        return sha256_hex(canonical_json(told))
     except MalformedText as error:
         raise InvalidArguments(f"The arguments of `{tool.name}` are not valid: {error}.", tool=tool.name) from error

@@ -23,7 +23,13 @@ ALL_SECONDS = 300.0
 AT_ONCE = 4
 MOST_PACKAGES = 400
 
-_NAME = re.compile(r"@?[A-Za-z0-9][\w./~-]{0,200}")
+_NAMES: Mapping[str, re.Pattern[str]] = {
+    "python": re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}"),
+    "node": re.compile(r"(?:@[a-z0-9~][a-z0-9._~-]{0,100}/)?[A-Za-z0-9~][A-Za-z0-9._~-]{0,200}(?<!\.git)"),
+    "rust": re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,100}"),
+    "go": re.compile(r"[A-Za-z0-9][\w./~-]{0,200}"),
+}
+"""Names of packages; anything else could be taken for an address that the repository chose."""
 _PIP = re.compile(r"^\S+ \((\d[^)\s]*)\)", re.MULTILINE)
 _CARGO = re.compile(r'^\S+ = "([^"]+)"', re.MULTILINE)
 _GO = re.compile(r"^(v\S+)$", re.MULTILINE)
@@ -40,10 +46,16 @@ class PackageRegistries:
     """Implements `aop.forge.scan.ports.Registries` with the `pip`, `npm`, `cargo` and `go` on the PATH."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = {**environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "NO_COLOR": "1", "GOFLAGS": "-mod=mod"}
+        self._environ = {
+            **environ,
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            "NO_COLOR": "1",
+            "GOFLAGS": "-mod=mod",
+            "GOVCS": "*:off",
+        }
 
     def latest(self, packages: Sequence[Dependency], report: Report) -> Mapping[str, str]:
-        wanted = {f"{each.ecosystem}:{each.name}": each for each in packages if _NAME.fullmatch(each.name)}
+        wanted = {f"{each.ecosystem}:{each.name}": each for each in packages if _is_name(each)}
         chosen = dict(list(wanted.items())[:MOST_PACKAGES])
         deadline = time.monotonic() + ALL_SECONDS
         # Not in the repository: its own settings must not choose the registry.
@@ -82,6 +94,11 @@ class PackageRegistries:
                 filled = [word.replace("NAME", package.name) for word in words[1:]]
                 return [program, *filled, *([] if filled != list(words[1:]) else [package.name])]
         return None
+
+
+def _is_name(package: Dependency) -> bool:
+    pattern = _NAMES.get(package.ecosystem)
+    return pattern is not None and pattern.fullmatch(package.name) is not None
 
 
 def _npm_version(output: str) -> str:
