@@ -1,7 +1,7 @@
 """Events of forge projects, from the journal: server-sent events and WebSocket.
 
-A stream holds a place in the journal and nothing else: a slow reader gets the same events later, and whoever comes back
-with the number of its last event misses none.
+A stream holds a place in the journal and nothing else: a slow reader gets the same events later, and one that comes
+back with the number of its last event misses none.
 """
 
 from __future__ import annotations

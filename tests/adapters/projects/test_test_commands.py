@@ -78,7 +78,7 @@ def test_pip_installs_the_project_with_its_extras_and_groups_for_tests() -> None
     manifest = (
         '[build-system]\nrequires = ["setuptools_scm"]\n[project]\nname = "shop"\n'
         '[project.optional-dependencies]\ndocs = ["sphinx"]\ntest = ["pytest"]\n'
-        '[dependency-groups]\ndev = ["freezegun", {include-group = "test"}, "--index-url=http://x"]\n'
+        '[dependency-groups]\ndev = ["freezegun", {include-group = "test"}, "--no-index"]\n'
     )
     (commands,) = python_installs(project(**{"pyproject.toml": manifest}), "", ignored=False)
     assert [command.cmd for command in commands] == [

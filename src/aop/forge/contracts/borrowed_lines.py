@@ -60,7 +60,7 @@ def _prompts() -> Iterator[str]:
 
 
 def _is_sentence(plain: str) -> bool:
-    """Tell whether a line is long enough to be somebody's own: `id: uuid` is not."""
+    """Tell whether a line is long enough to have an author: `id: uuid` is not."""
     return len(plain) >= SHORTEST_LINE and len(_WORD.findall(plain)) >= FEWEST_WORDS
 
 

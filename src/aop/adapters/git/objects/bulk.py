@@ -15,7 +15,7 @@ from aop.kernel.ports.git import FileMode
 
 
 class SizedEntry(Struct, frozen=True, gc=False):
-    """One file of a tree, and its size; 0 for what is no blob."""
+    """One file of a tree, and its size; 0 for an entry that is not a blob."""
 
     path: str
     mode: FileMode

@@ -49,7 +49,7 @@ class ForgeClient:
     def get(self, shape: type[B], *parts: str, never_changes: bool = False) -> B | None:
         """Return the answer of a route; None for what is unknown there, or not of the key's owner.
 
-        What never changes is asked for once; everything else each time, and sent again only if it is another.
+        A text that never changes is asked for once; everything else each time, and sent again only if it is another.
         Raises: ForgeKeyInvalid, ForgeKeyScopeMissing, TooManyRequests, ForgeUnreachable.
         """
         path = "/" + "/".join(quote(part, safe="") for part in parts)
@@ -122,7 +122,7 @@ def _checked_address(url: str) -> str:
     try:
         parts = urlsplit(url)
         host = parts.hostname
-        parts.port  # noqa: B018  raises for one that is no number
+        parts.port  # noqa: B018  raises if it is not a number
     except ValueError:
         parts, host = urlsplit(""), None
     if parts.scheme not in ("http", "https") or not host or parts.username or parts.query or parts.fragment:

@@ -54,7 +54,7 @@ class Boundaries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def read_boundaries(text: str, problems: Problems) -> Boundaries:
-    """Read the layers; globs and patterns are checked here, so that whoever uses them need not."""
+    """Read the layers; globs and patterns are checked here, so that their users need not."""
     nothing = Boundaries(description="", layers=())
     value = _json(text, problems)
     if value is None:

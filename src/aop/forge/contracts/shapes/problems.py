@@ -37,7 +37,7 @@ class Problems:
 
 
 def quoted(text: str) -> str:
-    """Return a piece of somebody else's text for a message: short, escaped, in backticks."""
+    """Return a piece of foreign text for a message: short, escaped, in backticks."""
     shown = ascii(text)[1:-1] if not text.isprintable() else text
     return f"`{shown[:QUOTED]}{'…' if len(shown) > QUOTED else ''}`"
 

@@ -54,7 +54,7 @@ def _all_hold(ecosystem: Ecosystem, text: str, release: Release) -> bool | None:
     if hyphen and ecosystem == "node":
         text = f">={hyphen.group(1)} <={hyphen.group(2)}"
     clauses = _CLAUSE.findall(text)
-    # Something that is no clause, such as a tag or an address, leaves the whole unknown.
+    # Something that is not a clause, such as a tag or an address, leaves the whole unknown.
     if not clauses or re.sub(r"[\s,]", "", _CLAUSE.sub("", text)):
         return None
     return all(_holds(ecosystem, sign, version, release) for sign, version in clauses)

@@ -133,7 +133,7 @@ def get_summary(call: Call, _arguments: Arguments) -> Outcome:
 
 
 def get_phase_window(call: Call, arguments: GetPhaseWindow) -> Outcome:
-    """Return a phase and the next one; a template is no plan, so there is none without a project."""
+    """Return a phase and the next one; a template is not a plan, so there is none without a project."""
     with call.kernel.record.read() as view:
         scope = scope_of(view, call.principal)
         found = stored_contract(view, scope, ContractType.PHASES)

@@ -47,7 +47,7 @@ def harvest_embedded(source: ParsedSource, found: Harvest) -> None:
 
 
 def harvest_prisma(content: bytes) -> Harvest:
-    """Gather the models of a Prisma schema; a field whose type is another model is no column."""
+    """Gather the models of a Prisma schema; a field whose type is another model is not a column."""
     found = Harvest()
     models = {match.group(1) for match in _MODEL.finditer(content)}
     for match in _MODEL.finditer(content):

@@ -35,7 +35,7 @@ _LOCKS: dict[str, tuple[Ecosystem, Callable[[bytes], LockFacts]]] = {
 
 
 def read_manifest(path: str, content: bytes) -> ManifestFacts:
-    """Return what a manifest asks for; every file that is no other manifest is one of requirements."""
+    """Return what a manifest asks for; any other file is read as requirements."""
     name = path.rpartition("/")[2]
     ecosystem, read = _MANIFESTS.get(name, ("python", partial(python_manifests.read_requirements, path=path)))
     try:

@@ -14,7 +14,7 @@ from aop.forge.scan.file_facts import Dependency, Ecosystem, Group
 T = TypeVar("T")
 
 UNREADABLE = (MalformedText, ValueError, KeyError, TypeError, AttributeError, RecursionError)
-"""What a file that is no manifest raises on its way through a reader."""
+"""The exceptions that a reader raises for a file that is not a manifest."""
 
 MOST_DOTS = 500
 
