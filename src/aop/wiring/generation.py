@@ -21,7 +21,7 @@ from aop.forge.generation.stored_steps import ToolRefused
 
 if TYPE_CHECKING:
     from aop.brains.ports import Brain
-    from aop.kernel.config.policy import ForgeRules
+    from aop.kernel.config.workflows import ForgeRules
     from aop.kernel.gateway.principals import Principal
     from aop.kernel.ports.handed_in import Report
     from aop.wiring.build import App

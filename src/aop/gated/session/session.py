@@ -16,8 +16,8 @@ from aop.core.ids import CommitId, FeatureId
 from aop.gated.machine.position import Rules
 from aop.gated.machine.state import AttemptThresholds, Workflow
 from aop.gated.session.documents import REVIEW_INPUT, GatedWorkflow
-from aop.kernel.config.gated import GatedRules
 from aop.kernel.config.in_force import Config
+from aop.kernel.config.workflows import GatedRules
 from aop.kernel.features.lifecycle import relist, store_feature
 from aop.kernel.features.questions import put_question
 from aop.kernel.features.worktree_hold import held_worktree

@@ -10,9 +10,9 @@ from aop.core.paths.names import Matching
 from aop.core.roles import Role
 from aop.kernel.config import checks as flaws
 from aop.kernel.config.checks import Misfit, demand_each
-from aop.kernel.config.gated import GatedRules
 from aop.kernel.config.gates import Count, Mode, Seconds, Section, Share, Texts
 from aop.kernel.config.people import CostRules, InboxRules, NotificationRules
+from aop.kernel.config.workflows import ForgeRules, GatedRules
 from aop.kernel.config.worktrees import WorktreeRules
 
 Amount = Annotated[int, Meta(ge=0, le=2**62)]
@@ -221,22 +221,6 @@ class SupervisorRules(Section, frozen=True, kw_only=True):
     turn_spawn_seconds: Seconds
     turn_idle_seconds: Wait
     collision_strategy: CollisionStrategy
-
-
-Turns = Annotated[int, Meta(ge=1, le=100)]
-ContractName = Literal[
-    "manifesto", "blueprint", "stack", "schema", "physics", "boundaries", "ui", "phases", "builder_directive"
-]
-
-
-class ForgeRules(Section, frozen=True, kw_only=True):
-    """`forge` of the policy."""
-
-    max_turns: Turns
-    turns: dict[ContractName, Turns]
-    """Other limits for single contracts."""
-    snowball: tuple[ContractName, ...]
-    """The contracts that are written with everything in one prompt."""
 
 
 class Policy(Section, frozen=True, kw_only=True):

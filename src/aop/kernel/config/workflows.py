@@ -1,4 +1,4 @@
-"""Gated configuration: the shape of `gated` in policy.yaml."""
+"""Workflow configuration: the shapes of `gated` and `forge` in policy.yaml."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 from aop.kernel.config import checks as flaws
 from aop.kernel.config.checks import Misfit, demand, demand_each
+from aop.kernel.config.gates import Count, Seconds, Section, Share, Texts
 
 Attempts = Annotated[int, Meta(ge=1, le=1000)]
 
@@ -45,3 +46,59 @@ class GatedRules(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             raise Misfit("it is not more than `instrumentation_max`", "unlock_scope_reduction_at")
         if self.unlock_escalation_at < self.unlock_scope_reduction_at:
             raise Misfit("it is less than `unlock_scope_reduction_at`", "unlock_escalation_at")
+
+
+Turns = Annotated[int, Meta(ge=1, le=100)]
+Dollars = Annotated[float, Meta(ge=0, le=1e9)]
+ContractName = Literal[
+    "manifesto", "blueprint", "stack", "schema", "physics", "boundaries", "ui", "phases", "builder_directive"
+]
+
+
+class CrewRounds(Section, frozen=True, kw_only=True):
+    """`forge.build.rounds` of the policy: how often each member of a team works on a phase."""
+
+    scout: Turns
+    coder: Turns
+    auditor: Turns
+    fixer: Turns
+
+
+class BuildRules(Section, frozen=True, kw_only=True):
+    """`forge.build` of the policy."""
+
+    max_usd: Dollars
+    """0 means no cap."""
+    warn_at: Share
+    max_questions: Annotated[int, Meta(ge=0, le=100)]
+    question_minutes: Annotated[int, Meta(ge=1, le=10_080)]
+    pause_minutes: Annotated[int, Meta(ge=0, le=525_600)]
+    """0 means that a paused build waits for ever."""
+    attempts: Turns
+    turns: Annotated[int, Meta(ge=1, le=100_000)]
+    compact_at_tokens: Count
+    beat_seconds: Seconds
+    warn_seconds: Seconds
+    fail_seconds: Seconds
+    test_seconds: Seconds
+    syntax_seconds: Seconds
+    command_seconds: Seconds
+    longest_seconds: Seconds
+    commands: Texts
+    rounds: CrewRounds
+
+    def __post_init__(self) -> None:
+        demand_each(flaws.in_argument, self.commands, "commands")
+        if not self.beat_seconds < self.warn_seconds < self.fail_seconds:
+            raise Misfit("it is not more than `warn_seconds`, or that not more than `beat_seconds`", "fail_seconds")
+
+
+class ForgeRules(Section, frozen=True, kw_only=True):
+    """`forge` of the policy."""
+
+    max_turns: Turns
+    turns: dict[ContractName, Turns]
+    """Other limits for single contracts."""
+    snowball: tuple[ContractName, ...]
+    """The contracts that are written with everything in one prompt."""
+    build: BuildRules

@@ -1,0 +1,1 @@
+"""Builds of forge: pinned contracts become software, phase by phase, on a branch of their own."""

@@ -1,0 +1,210 @@
+"""Documents of builds: cycles, their phases and sign-offs, errors, notes and seals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from msgspec import Struct
+
+from aop.core.ids import CommitId, TreeId
+from aop.forge.contracts.types import BuildMode
+from aop.forge.projects.documents import LOCAL_USER, BuildId, ProjectId
+from aop.kernel.record.documents.base import Document, NonEmpty, Positive
+
+BRANCH_PREFIX = "forge/build-"
+"""The only branches that a build writes, here and at a remote (FORGE-192)."""
+
+CycleStatus = Literal["active", "sealing", "sealed", "abandoned"]
+Crew = Literal["solo", "team"]
+StopCode = Literal[
+    "EVIDENCE_MISSING",
+    "AMBIGUOUS_INTENT",
+    "CONTRACT_CONFLICT",
+    "RISK_EXCEEDS_SCOPE",
+    "NON_DETERMINISTIC_BEHAVIOR",
+    "ENVIRONMENT_LIMITATION",
+]
+Hold = Literal["", "paused", "stopped", "cost_cap", "silent"]
+"""Why an active cycle does not go on: a person paused it, a STOP, its cap, or no sign of life."""
+CountedBy = Literal["report", "tree"]
+
+
+class PlanTask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One numbered task of a phase's plan."""
+
+    number: int
+    text: str
+
+
+class RefusedSignOff(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A sign-off that was said and did not count, with everything that was missing."""
+
+    phase: int
+    tree: TreeId
+    reasons: tuple[str, ...]
+    at: NonEmpty
+
+
+class SignOff(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A phase that counts as done: the tree, and the proof that was made on it."""
+
+    phase: int
+    name: str
+    tree: TreeId
+    commit: CommitId
+    gate_run_id: NonEmpty
+    tests: int
+    counted_by: CountedBy
+    deliverables: Mapping[str, tuple[str, ...]] = {}
+    """For each deliverable, the paths that show it."""
+    at: NonEmpty
+
+
+class PhaseProgress(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The phase that is being built."""
+
+    number: int = 0
+    start_tree: TreeId | None = None
+    start_commit: CommitId | None = None
+    plan: tuple[PlanTask, ...] = ()
+    done: tuple[int, ...] = ()
+    """The numbers of the tasks that were said to be done, and are committed."""
+    attempts: Mapping[str, int] = {}
+    """For each reason of a refusal, how often it came up."""
+
+
+class Stop(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A STOP: its code, its reason, and the question that a person was asked."""
+
+    code: StopCode
+    reason: str
+    question_id: str = ""
+
+
+class BuildCycle(Document, frozen=True, kw_only=True):
+    """A pinned build that has begun: a feature of the kernel under the same id. Key: the build id."""
+
+    kind: ClassVar[str] = "build_cycle"
+
+    build_id: BuildId
+    project_id: ProjectId
+    owner: NonEmpty = LOCAL_USER
+    crew: Crew = "solo"
+    mode: BuildMode = "full"
+    status: CycleStatus = "active"
+    branch: NonEmpty
+    baseline_sha: CommitId
+    scan_run: str = ""
+    """The scan whose commit is the baseline; empty for a project that was never scanned."""
+    head: CommitId
+    """The commit of the branch as AOP left it; people may have added others since."""
+    phases: tuple[str, ...] = ()
+    """The names of the pinned phases; their numbers begin at 0."""
+    current: PhaseProgress = PhaseProgress()
+    sign_offs: tuple[SignOff, ...] = ()
+    refused: tuple[RefusedSignOff, ...] = ()
+    hold: Hold = ""
+    hold_reason: str = ""
+    stop: Stop | None = None
+    questions: int = 0
+    """The number of questions that were put to people."""
+    interjections: tuple[str, ...] = ()
+    """The texts that a person sent and the model was not shown yet."""
+    note_shown: str = ""
+    """The digest of the note as the model was last told of it."""
+    compactions: int = 0
+    cost_usd: float = 0
+    cost_warned: bool = False
+    created_at: NonEmpty
+    updated_at: NonEmpty
+    sealed_at: str = ""
+    seal_id: str = ""
+    reason: str = ""
+    """Why it was abandoned."""
+
+
+class BuildError(Document, frozen=True, kw_only=True):
+    """An error of a build; the same error counts up. Key: `build_error_key`."""
+
+    kind: ClassVar[str] = "build_error"
+
+    error_id: NonEmpty
+    build_id: BuildId
+    fingerprint: NonEmpty
+    source: NonEmpty = "build_log"
+    severity: Literal["error", "fatal"] = "error"
+    phase: int | None = None
+    file_path: str = ""
+    message: NonEmpty
+    occurrence_count: Positive = 1
+    first_seen: NonEmpty
+    last_seen: NonEmpty
+    resolved: bool = False
+    resolved_at: str = ""
+    resolution_method: Literal["", "auto-fix", "phase-complete", "dismissed"] = ""
+    resolution_summary: str = ""
+
+
+class ProjectNote(Document, frozen=True, kw_only=True):
+    """The notepad that a person keeps for a project. Key: `note_key`."""
+
+    kind: ClassVar[str] = "project_note"
+
+    project_id: ProjectId
+    user_id: NonEmpty = LOCAL_USER
+    content: str = ""
+    updated_at: NonEmpty
+
+
+class SealDimension(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One of the nine dimensions of a seal."""
+
+    score: float
+    """0 to 100; 0 if it is unknown."""
+    weight: float
+    known: bool = True
+    formula: str
+    figures: Mapping[str, Any] = {}
+    evidence: tuple[str, ...] = ()
+    """The ids of gate runs, documents and events that the figures were read from."""
+    delta: float | None = None
+    """The difference to the baseline; None if the baseline has no figure."""
+
+
+class Seal(Document, frozen=True, kw_only=True):
+    """What a build was found to be, signed. Key: the seal id."""
+
+    kind: ClassVar[str] = "seal"
+
+    seal_id: NonEmpty
+    build_id: BuildId
+    project_id: ProjectId
+    commit: CommitId
+    tree: TreeId
+    batch: Positive
+    batch_sha256: NonEmpty
+    gate_runs: tuple[str, ...] = ()
+    audit: Mapping[str, str] = {}
+    dimensions: Mapping[str, SealDimension] = {}
+    score: float
+    verdict: Literal["CERTIFIED", "CONDITIONAL", "FLAGGED"]
+    reasons: tuple[str, ...] = ()
+    signature: str = ""
+    """HMAC-SHA256 over the canonical JSON of everything else."""
+    sealed_at: NonEmpty
+
+
+def build_error_key(build_id: str, fingerprint: str) -> str:
+    """Return the key of an error: there is one for each fingerprint of a build (FORGE-174)."""
+    return f"{build_id}/{fingerprint}"
+
+
+def note_key(project_id: str, user_id: str) -> str:
+    """Return the key of a note: one a project and person (FORGE-217)."""
+    return f"{project_id}/{user_id}"
+
+
+def branch_of(build_id: str) -> str:
+    """Return the branch of a build."""
+    return f"{BRANCH_PREFIX}{build_id}"
