@@ -127,9 +127,13 @@ def websocket(
     return made
 
 
+def connection_to(server: Served) -> socket.socket:
+    """Return a connection to a server, on which nothing was sent."""
+    return socket.create_connection(("127.0.0.1", int(server.origin.rpartition(":")[2])), timeout=SECONDS)
+
+
 def raw_request(server: Served, *lines: str) -> str:
     """Send a request as it is written, and return the first line of the response."""
-    port = int(server.origin.rpartition(":")[2])
-    with socket.create_connection(("127.0.0.1", port), timeout=SECONDS) as connection:
+    with connection_to(server) as connection:
         connection.sendall("\r\n".join([*lines, "", ""]).encode())
         return connection.makefile().readline().strip()

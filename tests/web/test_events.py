@@ -20,6 +20,7 @@ from tests.web.forge_servers import (
     SECONDS,
     SentEvent,
     bearer,
+    connection_to,
     events,
     get,
     happen,
@@ -166,6 +167,22 @@ def test_a_key_has_eight_streams_and_the_ninth_is_told_to_wait(world: World, ser
             open_streams.enter_context(websocket(server, key=key))
         response = get(server, "/api/events", key=key)
     assert (response.status_code, response.headers["retry-after"]) == (429, "5")
+
+
+def test_streams_of_a_key_that_come_together_are_not_all_let_in(world: World, server: Served) -> None:
+    key = "fg_" + "herd" * 10
+    put_key(world, key)
+    address = server.origin.removeprefix("http://")
+    request = f"GET /api/events HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
+    with ExitStack() as open_streams:
+        herd = [open_streams.enter_context(connection_to(server)) for _ in range(40)]
+        for each in herd:
+            each.sendall(request)
+        statuses = [each.makefile().readline().split()[1] for each in herd]
+    assert (statuses.count("200"), statuses.count("429")) == (8, 32)
+    # Readers that have gone are noticed, and none is counted for good.
+    lines = request.decode().split("\r\n")[:3]
+    assert any(raw_request(server, *lines) == "HTTP/1.1 200 OK" for _ in range(2_000))
 
 
 def test_a_revoked_key_ends_its_streams(world: World, server: Served) -> None:

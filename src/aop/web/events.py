@@ -7,7 +7,7 @@ back with the number of its last event misses none.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -16,6 +16,7 @@ from msgspec import Struct
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from aop.core.errors import InvalidArguments, Refusal, TooManyRequests
@@ -98,7 +99,11 @@ class EventStreams:
             subscription = await self._subscribe(request, request.headers.get("last-event-id"))
         except Refusal as refusal:
             return refused(refusal)
-        return _EventStream(_as_text(self._pages(subscription)), media_type="text/event-stream")
+        return _EventStream(
+            _as_text(self._pages(subscription)),
+            media_type="text/event-stream",
+            at_end=lambda: self._close(subscription),
+        )
 
     async def _websocket(self, socket: WebSocket) -> None:
         try:
@@ -112,6 +117,7 @@ class EventStreams:
         try:
             await asyncio.wait([sending, reading], return_when=asyncio.FIRST_COMPLETED)
         finally:
+            self._close(subscription)
             for task in (sending, reading):
                 task.cancel()
             await asyncio.gather(sending, reading, return_exceptions=True)
@@ -134,7 +140,12 @@ class EventStreams:
         key = subscription.holder.key
         if len(self._open) >= MOST_STREAMS or self._open.count(key.prefix) >= MOST_STREAMS_OF_KEY:
             raise TooManyRequests("Too many streams of events are open.", retry_after_seconds=5)
+        # Counted with the check, before anything else can run: streams that come together are not all let in.
+        self._open.append(key.prefix)
         return subscription
+
+    def _close(self, subscription: Subscription) -> None:
+        self._open.remove(subscription.holder.key.prefix)
 
     def _subscription(self, connection: HTTPConnection, after: int | None) -> Subscription:
         project_id = connection.query_params.get("project")
@@ -149,24 +160,20 @@ class EventStreams:
     async def _pages(self, subscription: Subscription) -> AsyncIterator[list[ForgeEvent]]:
         """Yield the events as they happen, and nothing as a sign of life; end when the key or the server ends."""
         after, silent = subscription.after, 0.0
-        self._open.append(subscription.holder.key.prefix)
-        try:
-            while not self._stopping.is_set():
-                try:
-                    page = await self._door.in_thread(self._page, subscription, after)
-                except Refusal:
-                    # The key was revoked, or the record broke: a reader that comes back is told.
-                    return
-                after = page.after
-                if page.events or silent >= HEARTBEAT_SECONDS:
-                    yield list(page.events)
-                    silent = 0.0
-                if page.is_last:
-                    silent += POLL_SECONDS
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(self._stopping.wait(), POLL_SECONDS)
-        finally:
-            self._open.remove(subscription.holder.key.prefix)
+        while not self._stopping.is_set():
+            try:
+                page = await self._door.in_thread(self._page, subscription, after)
+            except Refusal:
+                # The key was revoked, or the record broke: a reader that comes back is told.
+                return
+            after = page.after
+            if page.events or silent >= HEARTBEAT_SECONDS:
+                yield list(page.events)
+                silent = 0.0
+            if page.is_last:
+                silent += POLL_SECONDS
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopping.wait(), POLL_SECONDS)
 
     def _page(self, subscription: Subscription, after: int) -> EventPage:
         with self._record.read() as view:
@@ -197,6 +204,16 @@ def forge_events(
 
 class _EventStream(StreamingResponse):
     """A response without an end; dropped if its reader takes nothing any longer."""
+
+    def __init__(self, content: AsyncIterator[bytes], *, media_type: str, at_end: Callable[[], None]) -> None:
+        super().__init__(content, media_type=media_type)
+        self._at_end = at_end
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._at_end()
 
     def init_headers(self, headers: Mapping[str, str] | None = None) -> None:
         super().init_headers({"cache-control": "no-store", "x-accel-buffering": "no", **(headers or {})})

@@ -231,6 +231,43 @@ def test_a_folder_of_contracts_checks_the_files_as_they_are_without_a_record(rep
     assert not (plain / ".git").exists()
 
 
+VIOLATION = "def save(count):\n    print(count)\n"
+HIDES_IT = [("*",), ("birdlog/repos/", "!contracts"), ("store.py", "**/repos/*")]
+
+
+@pytest.mark.parametrize("rules", HIDES_IT)
+def test_a_gitignore_hides_no_tracked_file_from_a_check_of_files(repository: Path, rules: tuple[str, ...]) -> None:
+    exported(repository)
+    (repository / "birdlog/repos/store.py").write_text(VIOLATION)
+    git(repository, "add", "-A")
+    git(repository, "commit", "-q", "-m", "A violation")
+    (repository / "birdlog/repos/.gitignore").write_text("*\n")
+    (repository / ".gitignore").write_text("\n".join(rules) + "\n")
+    ran = check(repository, "--contracts", "contracts", "--json")
+    assert (ran.code, violations(ran)) == (1, [("pattern", "birdlog/repos/store.py", 2)])
+
+
+def test_a_check_of_files_reads_new_ones_and_leaves_out_what_is_ignored_and_not_tracked(repository: Path) -> None:
+    exported(repository)
+    (repository / ".gitignore").write_text("made.py\n")
+    (repository / "birdlog/repos/made.py").write_text(VIOLATION)
+    (repository / "birdlog/repos/gone").symlink_to(repository / "birdlog/services")
+    assert check(repository, "--contracts", "contracts").code == 0
+    (repository / "birdlog/repos/new.py").write_text(VIOLATION)
+    ran = check(repository, "--contracts", "contracts", "--json")
+    assert violations(ran) == [("pattern", "birdlog/repos/new.py", 2)]
+
+
+def test_without_a_repository_a_check_of_files_reads_what_a_gitignore_names(repository: Path, tmp_path: Path) -> None:
+    plain = tmp_path / "plain"
+    shutil.copytree(repository, plain, ignore=shutil.ignore_patterns(".git", ".aop"))
+    exported(plain)
+    (plain / "birdlog/repos/store.py").write_text(VIOLATION)
+    (plain / ".gitignore").write_text("*\n")
+    ran = run_aop(plain, "forge", "check", "bird-log", "--contracts", "contracts", "--json")
+    assert (ran.code, violations(ran)) == (1, [("pattern", "birdlog/repos/store.py", 2)])
+
+
 def test_a_known_violation_of_the_contract_is_accepted(repository: Path) -> None:
     folder = exported(repository)
     known = (

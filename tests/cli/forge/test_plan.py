@@ -119,6 +119,56 @@ def test_a_package_manager_that_fails_leaves_versions_unknown(shop: Path, tmp_pa
     ]
 
 
+GO = """#!/bin/sh
+if [ "$1" = env ]; then printf '%s\\n%s\\n' "$AOP_TEST_GOPROXY" "example.com/*/hidden"; exit; fi
+echo "$GOPROXY $GONOPROXY $GOVCS $GOTOOLCHAIN $5" >> "$AOP_TEST_SEEN"
+echo v1.9.0
+"""
+CARGO = """#!/bin/sh
+echo 'serde-evil = "9.9.9"    # serde'
+test "$5" = absent || echo 'serde = "1.0.9"    # serde'
+"""
+FOREIGN = {
+    "go.mod": (
+        "module example.com/shop\n\ngo 1.22\n\nrequire (\n\tattacker.example.org/x v1.0.0\n"
+        "\texample.com/own/hidden/y v1.0.0\n)\n"
+    ),
+    "Cargo.toml": '[package]\nname = "shop"\nversion = "0.1.0"\n\n[dependencies]\nserde = "1"\nabsent = "1"\n',
+}
+
+
+@pytest.mark.parametrize(
+    ("set_up", "asked"),
+    [("https://proxy.example.net,direct", "https://proxy.example.net none *:off local"), ("direct", "")],
+)
+def test_no_module_chooses_a_host_and_no_other_crate_answers(tmp_path: Path, set_up: str, asked: str) -> None:
+    root = make_repository(tmp_path / "repo", FOREIGN)
+    forge(root, "new", "Shop")
+    forge(root, "scan", "shop")
+    programs, seen = tmp_path / "programs", tmp_path / "seen"
+    programs.mkdir()
+    for name, text in (("go", GO), ("cargo", CARGO)):
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    env = {
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "AOP_TEST_SEEN": str(seen),
+        "AOP_TEST_GOPROXY": set_up,
+    }
+    plan = forge(root, "plan", "shop", "--online", "--json", env=env).json["data"]
+    latest = {each["package"]: each["latest"] for found in plan["version_report"].values() for each in found}
+    assert {
+        name: latest[name] for name in ("attacker.example.org/x", "example.com/own/hidden/y", "serde", "absent")
+    } == {
+        "attacker.example.org/x": "v1.9.0" if asked else "unknown",
+        "example.com/own/hidden/y": "unknown",
+        "serde": "1.0.9",
+        "absent": "unknown",
+    }
+    said = seen.read_text() if seen.exists() else ""
+    assert said == (f"{asked} attacker.example.org/x@latest\n" if asked else "")
+
+
 def test_a_project_that_was_not_scanned_gets_no_plan(shop: Path) -> None:
     ran = forge(shop, "plan", "shop", "--json")
     assert (ran.code != 0, ran.json["error"]["code"]) == (True, "not_scanned")

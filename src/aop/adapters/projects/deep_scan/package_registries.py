@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from fnmatch import fnmatchcase
 
 from aop.core.text.counts import count
 from aop.forge.scan.file_facts import Dependency, Ecosystem
@@ -31,13 +32,15 @@ _NAMES: Mapping[str, re.Pattern[str]] = {
 }
 """Names of packages; anything else could be taken for an address that the repository chose."""
 _PIP = re.compile(r"^\S+ \((\d[^)\s]*)\)", re.MULTILINE)
-_CARGO = re.compile(r'^\S+ = "([^"]+)"', re.MULTILINE)
+_CARGO = re.compile(r'^(\S+) = "([^"]+)"', re.MULTILINE)
 _GO = re.compile(r"^(v\S+)$", re.MULTILINE)
+_PROXY = re.compile(r"[,|]")
+_NOT_PROXIES = ("direct", "off", "")
 
 _COMMANDS: Mapping[Ecosystem, tuple[tuple[str, ...], ...]] = {
     "python": (("pip", "index", "versions"), ("pip3", "index", "versions")),
     "node": (("npm", "view", "--json", "--loglevel=error", "NAME", "version"),),
-    "rust": (("cargo", "search", "--limit", "1", "--quiet"),),
+    "rust": (("cargo", "search", "--limit", "10", "--quiet"),),
     "go": (("go", "list", "-m", "-f", "{{.Version}}", "NAME@latest"),),
 }
 
@@ -52,6 +55,7 @@ class PackageRegistries:
             "NO_COLOR": "1",
             "GOFLAGS": "-mod=mod",
             "GOVCS": "*:off",
+            "GOTOOLCHAIN": "local",
         }
 
     def latest(self, packages: Sequence[Dependency], report: Report) -> Mapping[str, str]:
@@ -60,17 +64,36 @@ class PackageRegistries:
         deadline = time.monotonic() + ALL_SECONDS
         # Not in the repository: its own settings must not choose the registry.
         with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(AT_ONCE) as pool:
+            if any(each.ecosystem == "go" for each in chosen.values()):
+                chosen = self._through_proxies(chosen, folder)
             answers = list(pool.map(lambda each: self._newest(each, folder, deadline), chosen.values()))
         found = {key: version for key, version in zip(chosen, answers, strict=True) if version}
         if len(found) < len(wanted):
             report(f"No newest version found for {count(len(wanted) - len(found), 'package')}")
         return found
 
+    def _through_proxies(self, chosen: Mapping[str, Dependency], folder: str) -> dict[str, Dependency]:
+        """Let `go` ask the proxies that it is set up for, and never the host that a module names.
+
+        Modules that it would fetch without a proxy are left out: their names are not told to one.
+        """
+        program = shutil.which("go", path=self._environ.get("PATH"))
+        said = self._output([program, "env", "GOPROXY", "GONOPROXY"], folder, PACKAGE_SECONDS) if program else ""
+        proxies, private = [*said.split("\n"), "", ""][:2]
+        named = [each for each in _PROXY.split(proxies.strip()) if each not in _NOT_PROXIES]
+        self._environ |= {"GOPROXY": ",".join(named) or "off", "GONOPROXY": "none"}
+        asked = {key for key, each in chosen.items() if named and not _is_private(each.name, private.strip())}
+        return {key: each for key, each in chosen.items() if each.ecosystem != "go" or key in asked}
+
     def _newest(self, package: Dependency, folder: str, deadline: float) -> str:
         command = self._command(package)
         seconds = min(PACKAGE_SECONDS, deadline - time.monotonic())
         if command is None or seconds <= 0:
             return ""
+        return _READERS[package.ecosystem](package.name, self._output(command, folder, seconds))
+
+    def _output(self, command: Sequence[str], folder: str, seconds: float) -> str:
+        """Return what a program prints; nothing if it fails."""
         try:
             ran = subprocess.run(
                 command,
@@ -85,7 +108,7 @@ class PackageRegistries:
             )
         except (OSError, subprocess.TimeoutExpired):
             return ""
-        return _READERS[package.ecosystem](ran.stdout) if ran.returncode == 0 else ""
+        return ran.stdout if ran.returncode == 0 else ""
 
     def _command(self, package: Dependency) -> list[str] | None:
         for words in _COMMANDS.get(package.ecosystem, ()):
@@ -101,7 +124,17 @@ def _is_name(package: Dependency) -> bool:
     return pattern is not None and pattern.fullmatch(package.name) is not None
 
 
-def _npm_version(output: str) -> str:
+def _is_private(module: str, patterns: str) -> bool:
+    """Tell whether a module is one that `go` fetches from its own host, by the patterns of GONOPROXY."""
+    parts = module.split("/")
+    for pattern in filter(None, patterns.split(",")):
+        wanted = pattern.strip("/").split("/")
+        if len(wanted) <= len(parts) and all(map(fnmatchcase, parts, wanted)):
+            return True
+    return False
+
+
+def _npm_version(_name: str, output: str) -> str:
     try:
         value = json.loads(output)
     except ValueError:
@@ -109,13 +142,18 @@ def _npm_version(output: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _first(pattern: re.Pattern[str]) -> Callable[[str], str]:
-    return lambda output: found.group(1) if (found := pattern.search(output)) else ""
+def _cargo_version(name: str, output: str) -> str:
+    """Return the version of the crate with this very name: a search also finds others, and may list them first."""
+    return next((version for found, version in _CARGO.findall(output) if found == name), "")
 
 
-_READERS: Mapping[str, Callable[[str], str]] = {
+def _first(pattern: re.Pattern[str]) -> Callable[[str, str], str]:
+    return lambda _name, output: found.group(1) if (found := pattern.search(output)) else ""
+
+
+_READERS: Mapping[str, Callable[[str, str], str]] = {
     "python": _first(_PIP),
     "node": _npm_version,
-    "rust": _first(_CARGO),
+    "rust": _cargo_version,
     "go": _first(_GO),
 }
