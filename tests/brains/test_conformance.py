@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from aop.brains.budgets import Limit, LoopLimits
-from aop.brains.conversation import Offer
+from aop.brains.budgets import Limit, LoopLimits, LoopUsage
+from aop.brains.conversation import Offer, Reply, Request, Turn, UserText
 from aop.brains.model_brain import ANSWER
-from aop.brains.ports import FINISH, Called, Finished, LimitReached, Mission, Observed, Replied, Talked
+from aop.brains.ports import FINISH, Called, Finished, LimitReached, Mission, News, Observed, Replied, Talked
 from aop.core.errors import ModelAnswerInvalid
 from tests.brains.endpoints import Step
 from tests.brains.subjects import COST, FIVE, FIVE_GIVEN, QUESTION, SUBJECTS, USAGE, Sum, brain_on, playing, waited
@@ -173,6 +174,36 @@ def test_text_without_a_call_ends_the_loop_only_if_it_is_a_result(subject: str, 
         outcome = waited(brain_on(model).run_agentic_loop(mission, Weather(), LoopLimits(), _unheard))
         assert isinstance(outcome, Finished)
         assert (outcome.value, outcome.spent.iterations) == (FIVE, 2)
+
+
+def test_a_loop_that_is_steered_is_told_what_comes_next_until_its_steering_ends_it(
+    subject: str, tmp_path: Path
+) -> None:
+    seen: list[Sequence[Turn]] = []
+
+    async def steer(turns: Sequence[Turn], spent: LoopUsage) -> News:
+        seen.append(turns)
+        if spent.iterations == 3:
+            return News(ended=True)
+        return News(messages=(f"Go on with step {spent.iterations + 1}.",) if spent.iterations != 1 else ())
+
+    mission = Mission(prompt=QUESTION, result=Sum, finish="", steering=steer)
+    steps = [Step(text="I plan."), Step(text="Look.", calls=(("tide", {"city": "Oslo"}),)), Step(text="I am done.")]
+    tools, requests = Weather(), list[Request]()
+    mission = msgspec.structs.replace(mission, watch=requests.append)
+    with playing(subject, tmp_path, *steps) as model:
+        outcome = waited(brain_on(model).run_agentic_loop(mission, tools, LoopLimits(), _unheard))
+    assert isinstance(outcome, Talked)
+    assert (outcome.text, outcome.spent.iterations, tools.executed) == ("I am done.", 3, [("tide", {"city": "Oslo"})])
+    assert {(request.answer, request.text_allowed) for request in requests} == {(None, True)}
+    said = [[turn.text for turn in turns if isinstance(turn, UserText | Reply)] for turns in seen]
+    first, nudge = [QUESTION.text, "Go on with step 1."], "You called no tool. Call a tool."
+    assert said == [
+        [QUESTION.text],
+        [*first, "I plan."],
+        [*first, "I plan.", nudge, "Look."],
+        [*first, "I plan.", nudge, "Look.", "Go on with step 3.", "I am done."],
+    ]
 
 
 def _unheard(_: object) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from msgspec import Struct
 
 from aop.brains.budgets import Limit, LoopLimits, LoopUsage
-from aop.brains.conversation import Offer, PassedOver, Request, TokenCounts
+from aop.brains.conversation import Offer, PassedOver, Request, TokenCounts, Turn
 from aop.brains.prompts import Prompt
 from aop.core.errors import Json
 
@@ -31,6 +31,24 @@ class Answer(Struct, Generic[T], frozen=True, kw_only=True):
     passed_over: tuple[PassedOver, ...] = ()
 
 
+class News(Struct, frozen=True, kw_only=True):
+    """What a loop is told from outside before its next reply."""
+
+    messages: tuple[str, ...] = ()
+    """Texts that the model is sent."""
+    conversation: tuple[Turn, ...] | None = None
+    """The conversation so far in fewer words; None leaves it as it is."""
+    ended: bool = False
+    """Whether the loop ends here, as if the model had only talked."""
+
+
+Steering: TypeAlias = Callable[[Sequence[Turn], LoopUsage], Awaitable[News]]
+"""Looks at a conversation before each reply, the first included. Anything that it raises ends the loop.
+
+Its work is a step, `news_N` before `reply_N`: after an interruption the loop gets the same news, and it is not asked.
+"""
+
+
 class Mission(Struct, Generic[T], frozen=True, kw_only=True):
     """The task of a loop and the shape of its result."""
 
@@ -40,13 +58,15 @@ class Mission(Struct, Generic[T], frozen=True, kw_only=True):
     text_allowed: bool = False
     """Whether a reply without a call ends the loop too; otherwise the model is asked to call a tool."""
     finish: str = FINISH
-    """The name of the tool that hands in the result."""
+    """The name of the tool that hands in the result; empty if only the steering ends the loop."""
     check: Callable[[T], None] | None = None
     """Judges a result, purely; the Refusal that it raises is shown to the model, and the loop goes on."""
     from_text: Callable[[str], T | None] | None = None
     """Reads a reply without a call as a result, purely; None if it is not one, such as an apology."""
     watch: Callable[[Request], None] | None = None
     """Receives each request of the loop, those before an interruption included."""
+    steering: Steering | None = None
+    """Leads the loop from outside: a reply without a call, and one that was cut off, do not end it."""
 
 
 class Tools(Protocol):
@@ -126,7 +146,7 @@ Once: TypeAlias = Callable[[str, Callable[[], Awaitable[Json]]], Awaitable[Json]
 """Runs a named step once and returns its result; a step that was already done is not repeated.
 
 A loop runs the steps `reply_1`, `call_1_1`, `call_1_2`, `reply_2` ...: after an interruption it continues where it was,
-with the usage of that time.
+with the usage of that time. A loop with steering runs `news_1` before `reply_1`, and so on.
 """
 
 

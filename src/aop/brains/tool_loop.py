@@ -25,6 +25,10 @@ from aop.core.text.json import MalformedText, parse_json
 R = TypeVar("R")
 
 SHORTEST_WAIT_SECONDS = 0.001
+CUT_OFF = (
+    "Your last reply was too long and was cut off; nothing of it was carried out. Reply again in smaller pieces:"
+    " shorter files, and fewer calls in one reply."
+)
 
 
 class _Toolbox(Generic[T]):
@@ -34,18 +38,16 @@ class _Toolbox(Generic[T]):
         self.mission = mission
         self.tools = tools
         self.real_names = {offer.name.replace(".", "_"): offer.name for offer in tools.offers}
+        self.steered = mission.steering is not None
         if len(self.real_names) != len(tools.offers) or mission.finish in self.real_names:
             raise errors.Fault("Two tools have the same name after `.` is replaced by `_`.")
         self.offers = tuple(
             Offer(name=alias, description=offer.description, schema=offer.schema)
             for alias, offer in zip(self.real_names, tools.offers, strict=True)
         )
-        self.finish = Offer(
-            name=mission.finish,
-            description="Hand in the result; this ends the work.",
-            schema=schema_of(mission.result),
-        )
-        self.nudge = UserText(text=f"You called no tool. Call a tool, or hand in the result with `{mission.finish}`.")
+        self.finish = _finish_of(mission) if mission.finish else None
+        hand_in = f", or hand in the result with `{mission.finish}`" if self.finish else ""
+        self.nudge = UserText(text=f"You called no tool. Call a tool{hand_in}.")
         """Not every model can be forced to call a tool: one that replies with text is reminded once."""
 
     def name_of(self, call: ToolCall) -> str:
@@ -67,7 +69,9 @@ class _Toolbox(Generic[T]):
 
     def ends_by_talking(self, reply: Reply, turns: Sequence[Turn]) -> bool:
         """Tell whether a reply without a call ends the loop without a result."""
-        return not reply.calls and (self.mission.text_allowed or not reply.text or turns[-1] == self.nudge)
+        if reply.calls or self.steered:
+            return False
+        return self.mission.text_allowed or not reply.text or turns[-1] == self.nudge
 
 
 class _TimeUp(Exception):
@@ -127,16 +131,15 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
         toolbox, watch, spent = _Toolbox(mission, tools), _Stopwatch(self.clock), LoopUsage()
         turns: list[Turn] = [UserText(text=self.redact.mask_secrets(mission.prompt.text))]
         while (limit := limit_reached(self.limits, spent)) is None:
+            if (turns_now := await self._steered(toolbox, turns, spent)) is None:
+                return ports.Talked(text=_last_text(turns), spent=spent)
+            turns = turns_now
             answer, allowed = await self._ask(toolbox, turns, spent, watch), self._next_limits(spent)
             if answer.reply is None:
                 return _without_reply(answer, spent.at(answer.seconds))
             reply, spent = answer.reply, self._count_reply(spent, answer.reply).at(answer.seconds)
-            if reply.cut_off:
-                return self._end_of_cut_reply(reply, allowed, spent)
-            if (told := toolbox.result_of(reply)) is not None:
-                return ports.Finished(value=told, spent=spent)
-            if toolbox.ends_by_talking(reply, turns):
-                return ports.Talked(text=reply.text, spent=spent)
+            if (ended := self._end_of(toolbox, reply, turns, allowed, spent)) is not None:
+                return ended
             try:
                 result, shown = await self._carry_out_calls(toolbox, reply, watch, spent.iterations)
             except _TimeUp:
@@ -144,8 +147,35 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
             spent = spent.at(watch.seconds())
             if result is not None:
                 return ports.Finished(value=result, spent=spent)
-            turns += (reply, *shown)
+            turns += shown
         return ports.LimitReached(limit=limit, spent=spent)
+
+    async def _steered(self, toolbox: _Toolbox[T], turns: list[Turn], spent: LoopUsage) -> list[Turn] | None:
+        """Return the conversation with the news from outside; None if they end the loop."""
+        steering = toolbox.mission.steering
+        if steering is None:
+            return turns
+
+        async def look() -> Json:
+            stored: Json = msgspec.to_builtins(await steering(tuple(turns), spent))
+            return stored
+
+        news = msgspec.convert(await self.once(f"news_{spent.iterations + 1}", look), type=ports.News)
+        if news.ended:
+            return None
+        kept = turns if news.conversation is None else list(news.conversation)
+        kept += [UserText(text=self.redact.mask_secrets(text)) for text in news.messages]
+        return [*kept, toolbox.nudge] if isinstance(kept[-1], Reply) else kept
+
+    def _end_of(
+        self, toolbox: _Toolbox[T], reply: Reply, turns: Sequence[Turn], allowed: CallLimits, spent: LoopUsage
+    ) -> ports.Outcome[T] | None:
+        """Return the outcome if the loop ends with a reply before its calls are carried out."""
+        if reply.cut_off:
+            return None if toolbox.steered else self._end_of_cut_reply(reply, allowed, spent)
+        if (told := toolbox.result_of(reply)) is not None:
+            return ports.Finished(value=told, spent=spent)
+        return ports.Talked(text=reply.text, spent=spent) if toolbox.ends_by_talking(reply, turns) else None
 
     async def _ask(
         self, toolbox: _Toolbox[T], turns: Sequence[Turn], spent: LoopUsage, watch: _Stopwatch
@@ -180,11 +210,13 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
     async def _carry_out_calls(
         self, toolbox: _Toolbox[T], reply: Reply, watch: _Stopwatch, turn: int
     ) -> tuple[T | None, Sequence[Turn]]:
-        """Execute the calls of a reply in order; return the first valid result, or the observations."""
+        """Execute the calls of a reply in order; return the first valid result, or what the model is shown."""
+        if reply.cut_off:
+            return None, [UserText(text=CUT_OFF)]
         shown: list[Turn] = []
         for at, call in enumerate(reply.calls):
             self.journal(ports.Called(tool=toolbox.name_of(call), arguments=self.redact(call.arguments)))
-            if call.name != toolbox.mission.finish:
+            if toolbox.finish is None or call.name != toolbox.finish.name:
                 answer = await self._carry_out(toolbox, call, watch, (turn, at))
             else:
                 try:
@@ -192,7 +224,10 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
                 except Refusal as refusal:
                     answer = _refused_call(toolbox.name_of(call), call, refusal, watch)
             shown.append(self._observation(toolbox, call, answer))
-        return None, shown or [toolbox.nudge]
+        if toolbox.steered and not shown:
+            # Providers reject an empty reply in the history; the steering says what comes after talk.
+            return None, [reply] if reply.text else [toolbox.nudge]
+        return None, [reply, *(shown or [toolbox.nudge])]
 
     async def _carry_out(
         self, toolbox: _Toolbox[T], call: ToolCall, watch: _Stopwatch, at: tuple[int, int]
@@ -222,7 +257,7 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
             raise Refusal(f"Only {before} calls of one reply are executed.", hint="Call fewer tools in one reply.")
         name = toolbox.real_names.get(call.name)
         if name is None:
-            known = ", ".join(sorted([*toolbox.real_names, toolbox.mission.finish]))
+            known = ", ".join(sorted(filter(None, [*toolbox.real_names, toolbox.mission.finish])))
             raise errors.UnknownTool(f"There is no tool `{call.name[:80]}`.", hint=f"Call one of: {known}.")
         return await self._within_time(toolbox.tools.execute(name, _arguments(call)), watch)
 
@@ -260,7 +295,7 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
             turns=tuple(turns),
             tools=toolbox.offers,
             answer=toolbox.finish,
-            text_allowed=toolbox.mission.text_allowed,
+            text_allowed=toolbox.mission.text_allowed or toolbox.steered,
             max_output_tokens=allowed.max_output_tokens,
             timeout_seconds=allowed.timeout_seconds,
             thinking=allowed.thinking,
@@ -289,6 +324,16 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
             raise errors.ModelPriceUnknown(
                 f"The price of `{unknown[0]}` is unknown, so a cost limit cannot be enforced.", models=unknown
             )
+
+
+def _finish_of(mission: Mission[T]) -> Offer:
+    description = "Hand in the result; this ends the work."
+    return Offer(name=mission.finish, description=description, schema=schema_of(mission.result))
+
+
+def _last_text(turns: Sequence[Turn]) -> str:
+    """Return the text of the last reply."""
+    return next((turn.text for turn in reversed(turns) if isinstance(turn, Reply)), "")
 
 
 def cut_off_refusal(model: str, max_output_tokens: int) -> errors.ModelReplyCutOff:
