@@ -28,6 +28,7 @@ ONE_THING_IN_TWO_ROOMS = {
     "adapters: install": "each installs programs of one kind: coding agents, ticket servers",
     "adapters: repository": "the managed repository, and the doctor's checks of it",
     "adapters: settings": "each reads the environment variables of one system: models, tickets",
+    "forge: documents": "the documents of projects, and those of their builds",
     "kernel: checks": "each checks one kind of input: configuration, plans, patches",
     "kernel: collisions": "the rule, and the tool that reports it",
     "kernel: gate_runs": "the document, and the rule that makes one",

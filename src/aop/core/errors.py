@@ -1427,6 +1427,92 @@ class UnknownForgeBuild(Refusal):
         super().__init__(f"There is no build `{shown}`.{did_you_mean(build_id, known)}", build_id=shown)
 
 
+class ForgeInvariantError(Refusal):
+    """A build was about to write a branch that is not its own; nothing was written, and no setting allows it."""
+
+    code = "forge_invariant"
+    move = Move.ASK_PERSON
+    hint = "A build writes branches whose name begins with `forge/build-`, and no others; merge its branch yourself."
+
+
+class MergeNever(Refusal):
+    """The feature is a build, and AOP never merges a build."""
+
+    code = "merge_never"
+    move = Move.ASK_PERSON
+    hint = "Its branch is the deliverable: review it with `repo.diff`, and merge it with git where you want it."
+
+
+class NotForABuild(Refusal):
+    """The feature is a build, and changes only through the tools of builds."""
+
+    code = "not_for_a_build"
+    hint = "`forge.build_status` shows the build, and `forge.build_abandon` ends it."
+
+
+class BuildActive(Refusal):
+    """Another build of the project is active, and a project has one at a time."""
+
+    code = "build_active"
+    move = Move.WAIT
+    hint = "Go on with that build (`forge.build_status` shows it), or end it with `forge.build_abandon`."
+
+
+class BuildNotBegun(Refusal):
+    """The build has pinned its contracts, and has no branch yet."""
+
+    code = "build_not_begun"
+    move = Move.PROVE
+    hint = "Begin it with `forge.build_begin`."
+
+
+class BuildEnded(Refusal):
+    """The build is sealed or abandoned, and takes no more work."""
+
+    code = "build_ended"
+    hint = "Its branch stays as it is. Begin another build of the project with `forge.build_begin`."
+
+
+class BuildFeatureExists(Refusal):
+    """A feature already has the id of the build."""
+
+    code = "feature_exists"
+    move = Move.ASK_PERSON
+    hint = "Pin the contracts again with `forge.pin`, and begin that build: it has another id."
+
+
+class BuildBranchMoved(Refusal):
+    """The branch of a build is gone, or no longer has the commit where AOP left it."""
+
+    code = "build_branch_moved"
+    move = Move.ASK_PERSON
+    hint = "Return the branch to the commit that the message names, or end the build with `forge.build_abandon`."
+
+
+class BuildCommitsConflict(Refusal):
+    """Commits of people change the same lines as the work of a build that is not committed yet."""
+
+    code = "build_commits_conflict"
+    move = Move.ASK_PERSON
+    hint = "Move these commits to another branch, or change them so that they leave these lines alone."
+
+
+class ScanLocked(Refusal):
+    """The newest scan is the baseline of another build."""
+
+    code = "scan_locked"
+    move = Move.PROVE
+    hint = "Scan the repository again with `forge.scan`; the next build begins at the commit of that scan."
+
+
+class ForgeFolderTracked(Refusal):
+    """The commit has a folder `Forge/`, where a build shows its contracts."""
+
+    code = "forge_folder_tracked"
+    move = Move.ASK_PERSON
+    hint = "Rename or remove that folder in a commit of your own."
+
+
 class UnknownContractVersion(Refusal):
     """The contract has no such version."""
 

@@ -87,6 +87,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "forge.answer": PERSON,
     "forge.artifact_drop": set(),
     "forge.ask": PERSON,
+    "forge.build_begin": PERSON,
     "forge.check": PERSON,
     "forge.contract_diff": PERSON,
     "forge.contract_edit": PERSON,
@@ -718,6 +719,12 @@ def write_contracts(world: World) -> None:
     keep(world, project["project_id"], "plan", "first", {"steps": []}, until="2999-01-01T00:00:00.000Z")
     world.ok("forge.artifact_drop", role=Role.SYSTEM, key=artifact_key(project["project_id"], "plan", "first"))
     world.ok("forge.pin", **project)
+    build(world, project["project_id"])
+
+
+def build(world: World, project: str) -> None:
+    """Take a build of a project through its life."""
+    world.ok("forge.build_begin", project_id=project)
 
 
 def delete(world: World) -> None:

@@ -1,1 +1,1 @@
-"""Builds of forge: pinned contracts become software, phase by phase, on a branch of their own."""
+"""Builds: pinned contracts become software, phase by phase, on their branch."""

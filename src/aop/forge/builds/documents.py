@@ -1,4 +1,4 @@
-"""Documents of builds: cycles, their phases and sign-offs, errors, notes and seals."""
+"""Documents of builds: cycles, phases, sign-offs, errors, notes and seals."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from aop.core.ids import CommitId, TreeId
 from aop.forge.contracts.types import BuildMode
 from aop.forge.projects.documents import LOCAL_USER, BuildId, ProjectId
 from aop.kernel.record.documents.base import Document, NonEmpty, Positive
+from aop.kernel.record.documents.features import BUILD_BRANCHES
 
-BRANCH_PREFIX = "forge/build-"
+BRANCH_PREFIX = BUILD_BRANCHES
 """The only branches that a build writes, here and at a remote (FORGE-192)."""
 
 CycleStatus = Literal["active", "sealing", "sealed", "abandoned"]
@@ -99,6 +100,10 @@ class BuildCycle(Document, frozen=True, kw_only=True):
     """The scan whose commit is the baseline; empty for a project that was never scanned."""
     head: CommitId
     """The commit of the branch as AOP left it; people may have added others since."""
+    published: str = ""
+    """The commit of the branch that was last pushed; empty if none was."""
+    publish_problem: str = ""
+    """Why the last push failed; empty if it did not."""
     phases: tuple[str, ...] = ()
     """The names of the pinned phases; their numbers begin at 0."""
     current: PhaseProgress = PhaseProgress()

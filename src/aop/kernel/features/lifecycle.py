@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from aop.core.errors import InvalidStatusTransition
+from aop.core.errors import InvalidStatusTransition, NotForABuild
 from aop.core.ids import FeatureId
 from aop.kernel.features.opened_paths import expire_path_answers
 from aop.kernel.gateway.calls import Call
@@ -78,7 +78,8 @@ def back_to_building(state: FeatureState, *, reason: str) -> FeatureState:
 
 def next_steps(state: FeatureState) -> frozenset[Status]:
     """Return the statuses that may follow; from `blocked`, only those that the feature had reached before."""
-    legal = LEGAL[state.status]
+    # A build ends with a seal, and its feature stays as it is.
+    legal = frozenset[Status]() if state.is_build else LEGAL[state.status]
     if state.blocked_from is None:
         return legal
     unreached = _ON_THE_WAY[_ON_THE_WAY.index(state.blocked_from) + 1 :]
@@ -109,6 +110,12 @@ def require_status(state: FeatureState, *allowed: Status, to: str) -> None:
             feature_id=state.feature_id,
             status=state.status,
         )
+
+
+def refuse_build(state: FeatureState, what: str) -> None:
+    """Refuse a change that a build of forge must not suffer. Raises: NotForABuild."""
+    if state.is_build:
+        raise NotForABuild(f"`{state.feature_id}` is a build: {what}.", feature_id=state.feature_id)
 
 
 def store_feature(tx: Transaction, before: FeatureState, after: FeatureState, *, now: str) -> FeatureState:

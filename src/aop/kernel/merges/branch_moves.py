@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from aop.core.errors import FeatureBranchMoved, Json, Refusal
 from aop.core.ids import CommitId
+from aop.kernel.features.lifecycle import refuse_build
 from aop.kernel.gateway.calls import Call, Kernel, Outcome
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.port import Transaction
@@ -56,7 +57,8 @@ def _undo(kernel: Kernel, move: BranchMove) -> None:
 
 
 def own_head(kernel: Kernel, state: FeatureState) -> CommitId:
-    """Return the head of the feature's branch, which AOP itself put there. Raises: FeatureBranchMoved."""
+    """Return the head of the feature's branch, which AOP itself put there. Raises: FeatureBranchMoved, NotForABuild."""
+    refuse_build(state, "its commits are never replaced")
     head = kernel.git.branches.head(state.branch)
     if head is None:
         raise FeatureBranchMoved(f"The branch `{state.branch}` is gone.", branch=state.branch)

@@ -16,6 +16,7 @@ from aop.core.errors import (
     BaseMoved,
     EvidenceStale,
     MergeConflict,
+    MergeNever,
     NothingToMerge,
     ProtectedPath,
     SecretDetected,
@@ -96,6 +97,16 @@ def base_head(kernel: Kernel, config: Config) -> CommitId:
     if head is None:
         raise BaseBranchUnusable(f"The base branch `{branch}` has no commit.", base_branch=branch)
     return head
+
+
+def refuse_merge_of_build(state: FeatureState) -> None:
+    """Refuse to approve or merge a build, whatever its gates and the policy say (C-01). Raises: MergeNever."""
+    if state.is_build:
+        raise MergeNever(
+            f"`{state.feature_id}` is a build, and a build is never merged by AOP.",
+            feature_id=state.feature_id,
+            branch=state.branch,
+        )
 
 
 def refuse_empty(kernel: Kernel, state: FeatureState) -> None:

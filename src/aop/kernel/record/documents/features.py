@@ -26,6 +26,9 @@ class Status(StrEnum):
 
 TERMINAL = frozenset({Status.MERGED, Status.FAILED})
 
+BUILD_BRANCHES = "forge/build-"
+"""The beginning of the branches of builds; AOP never merges, replaces or deletes one (C-01, C-03)."""
+
 
 RoleStatus = Literal["ready", "running", "blocked", "done"]
 
@@ -116,6 +119,11 @@ class FeatureState(Document, frozen=True, kw_only=True):
     """The shared prerequisites that must be merged before it begins anew; it is blocked until then."""
     set_aside: SetAside | None = None
     """Its work before a conflict with the base branch, until a patch resolves it."""
+
+    @property
+    def is_build(self) -> bool:
+        """Tell whether the feature is a build of forge, which ends with a seal and not with a merge."""
+        return self.branch.startswith(BUILD_BRANCHES)
 
 
 class Index(Document, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from msgspec import Struct
 from aop.core.errors import BranchInUse, InvalidArguments, UnmergedWork
 from aop.core.ids import CommitId, FeatureId
 from aop.kernel.features.change_requests import ChangeRequests
-from aop.kernel.features.lifecycle import relist
+from aop.kernel.features.lifecycle import refuse_build, relist
 from aop.kernel.features.opened_paths import Permits
 from aop.kernel.features.worktree_extras import release_ports
 from aop.kernel.features.worktree_hold import held_worktree
@@ -83,7 +83,8 @@ def delete(call: Call, arguments: DeleteArguments) -> Outcome:
 
 
 def _plan_deletion(kernel: Kernel, view: Snapshot, state: FeatureState, arguments: DeleteArguments) -> Deletion:
-    """Return what would be removed and what stays. Raises: UnmergedWork, BranchInUse."""
+    """Return what would be removed and what stays. Raises: UnmergedWork, BranchInUse, NotForABuild."""
+    refuse_build(state, "its branch and its record are never deleted")
     files = kernel.files.below(folder_of(state.feature_id), limit=MOST_FILES)
     head = kernel.git.branches.head(state.branch)
     unmerged = _is_unmerged(kernel, state, head)

@@ -45,7 +45,7 @@ def init(call: Call, arguments: ChangeArguments) -> Outcome:
             known = view.get(FeatureState, name) if arguments.expected_version is None else the_feature(view, arguments)
             _refuse_deleted(call, view, name)
         base = known.base_commit if known else _place_branch(kernel, name, config)
-        worktree = kernel.git.worktrees.ensure(name, name)
+        worktree = kernel.git.worktrees.ensure(name, known.branch if known else name)
         new = FeatureState(
             version=1,
             feature_id=name,

@@ -41,6 +41,7 @@ from aop.kernel.merges.merge import (
     check_ready,
     move_branches,
     prepare_merge,
+    refuse_merge_of_build,
     run_merge_gates,
 )
 from aop.kernel.plans.needed_locks import check_unbroken
@@ -76,6 +77,7 @@ def approve(call: Call, arguments: ApproveArguments, tx: Transaction) -> Outcome
     """Record a person's approval of a proven tree."""
     kernel, config = call.kernel, call.kernel.config()
     state = the_feature(tx, arguments)
+    refuse_merge_of_build(state)
     conflict = conflict_before_merge(kernel, state)
     if conflict is not None:
         return send_back(tx, call, state, conflict)
@@ -147,6 +149,7 @@ def ready_to_merge(call: Call, arguments: MergeArguments) -> Outcome:
     """Merge the approved tree into the base branch, after proving the merged tree."""
     kernel = call.kernel
     with held_feature(kernel, arguments, with_base=True) as state:
+        refuse_merge_of_build(state)
         conflict = conflict_before_merge(kernel, state)
         if conflict is not None:
             return call.commit(lambda tx: send_back(tx, call, the_feature(tx, arguments), conflict))

@@ -15,7 +15,7 @@ from aop.core.structs import copy_fields
 from aop.core.text.counts import count
 from aop.core.text.suggestions import did_you_mean
 from aop.kernel.features.change_requests import ChangeRequest, RequestKind, add_request, mark_given
-from aop.kernel.features.lifecycle import back_to_building, require_status, with_status
+from aop.kernel.features.lifecycle import back_to_building, refuse_build, require_status, with_status
 from aop.kernel.features.questions import LARGEST_TEXT
 from aop.kernel.features.trees import masked_bytes
 from aop.kernel.features.work_requests import request_work
@@ -67,6 +67,7 @@ class ObjectionResult(Struct, frozen=True, kw_only=True):
 def request_changes(call: Call, arguments: RequestChangesArguments, tx: Transaction) -> Outcome:
     """Ask the next builder for changes; the approach stays, approvals become void."""
     state = the_feature(tx, arguments)
+    refuse_build(state, "it has no plan that could be changed")
     require_status(state, *AFTER_ITS_PLAN, to="be changed on request")
     objection = _objection(call, arguments, state, "changes")
     if arguments.file is not None:
@@ -84,6 +85,7 @@ def reject(call: Call, arguments: ObjectionArguments) -> Outcome:
     """Reject the approach: the feature is planned again from its base, and its tree stays under a ref."""
     kernel = call.kernel
     with held_feature(kernel, arguments) as state:
+        refuse_build(state, "it has no plan that could be rejected")
         require_status(state, *AFTER_ITS_PLAN, to="be rejected")
         base = kernel.git.objects.tree_of(state.base_commit)
         # In a conflict with the base branch the work is set aside.

@@ -135,7 +135,7 @@ def _record_reuse(tx: Transaction, call: Call, arguments: RunGatesArguments, pas
 def _advance(view: Snapshot, state: FeatureState, run: GateRun) -> FeatureState:
     """Return the feature with a run's verdict, in the status that follows if nothing is left to be built."""
     after = with_verdict(state, run)
-    advance = ADVANCES.get((state.status, Mode(run.mode)))
+    advance = None if state.is_build else ADVANCES.get((state.status, Mode(run.mode)))
     if run.verdict is not Verdict.PASS or advance is None:
         return after
     if state.set_aside is not None or open_requests(view, state.feature_id):

@@ -1,0 +1,1 @@
+"""Tools of builds: the rows of the catalogue."""
