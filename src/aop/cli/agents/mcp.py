@@ -97,7 +97,7 @@ def _narrowed_caller(app: App, arguments: argparse.Namespace, token: str) -> Pri
 def _serve_remote(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Serve the read tools of another AOP; whose projects they are, that AOP decides by the key."""
     from aop.mcpserver.stdio import serve_stdio
-    from aop.wiring.remote_forge import remote_gateway
+    from aop.wiring.forge.remote_forge import remote_gateway
 
     if arguments.words:
         raise InvalidCliArgs("`--forge` takes no words.", hint="Leave out `config HOST`.")

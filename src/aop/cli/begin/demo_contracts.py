@@ -29,7 +29,7 @@ from aop.forge.generation.flows.flow_tools import SUBMIT
 from aop.forge.generation.stored_steps import ToolRefused
 from aop.kernel.gateway.principals import Principal
 from aop.wiring.build import App, Settings, build, make_ready_for_threads
-from aop.wiring.generation import ContractGeneration
+from aop.wiring.forge.generation import ContractGeneration
 
 DATA = Path(__file__).with_name("demo_forge")
 IDEA, OLD = "Seed Library", "Parcel Desk"

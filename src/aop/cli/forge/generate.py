@@ -31,7 +31,7 @@ def generate(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Write the contracts of a project, or go on with them; the same command continues an interrupted run."""
     from aop.forge.generation.stored_steps import ToolRefused
     from aop.wiring.build import build_brain
-    from aop.wiring.generation import PRODUCT, ContractGeneration
+    from aop.wiring.forge.generation import PRODUCT, ContractGeneration
 
     with open_app(arguments) as app:
         try:

@@ -1,0 +1,1 @@
+"""Forge: the parts behind generation, builds and a distant server, for one repository."""
