@@ -1,1 +1,1 @@
-"""Forge: the parts behind generation, builds and a distant server, for one repository."""
+"""Forge: the parts behind generation, builds and a distant server."""

@@ -10,8 +10,8 @@ from aop.adapters.models.tokenizer import O200kTokenizer
 from aop.brains.conversation import Observation, Reply, ToolCall, Turn, UserText
 from aop.core.ids import ObjectId
 from aop.forge.broker.role_briefs import role_prompt
-from aop.forge.builds.context.briefing import advancement, first_prompt, must_read
 from aop.forge.builds.context.compaction import HEADING, Recollection, compacted, conversation_tokens
+from aop.forge.builds.context.messages import advancement, first_prompt, must_read
 from aop.forge.builds.documents import PhaseProgress, PlanTask
 from aop.kernel.ports.git import FileMode, TreeChange, TreeEntry
 

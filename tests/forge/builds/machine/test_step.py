@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from aop.core.ids import CommitId, ObjectId, TreeId
 from aop.forge.builds.documents import BuildCycle, PhaseProgress, PlanTask, RefusedSignOff, SignOff, Stop, branch_of
-from aop.forge.builds.machine.events import Event, Evidence, Flaw, Planned, Proof, SignedOff, Stopped, TaskDone
+from aop.forge.builds.machine.events import Event, Evidence, Flaw, Planned, SignedOff, Stopped, TaskDone, TreeProof
 from aop.forge.builds.machine.step import Decision, Surroundings, is_complete, resumed_after_stop, step
 
 TREE, COMMIT = TreeId(ObjectId("a" * 40)), CommitId(ObjectId("b" * 40))
@@ -37,7 +37,7 @@ SAID = SignedOff(
         Evidence(deliverable=2, paths=("start.sh",), no_test_because="it starts the server"),
     ),
 )
-PROOF = Proof(
+PROOF = TreeProof(
     tree=TREE,
     commit=COMMIT,
     gate_run_id="gate-1",
@@ -47,7 +47,7 @@ PROOF = Proof(
 )
 
 
-def stepped(cycle: BuildCycle, event: Event, proof: Proof = PROOF) -> Decision:
+def stepped(cycle: BuildCycle, event: Event, proof: TreeProof = PROOF) -> Decision:
     return step(cycle, event, Surroundings(now=NOW, attempts=3, deliverables=DELIVERABLES, proof=proof))
 
 

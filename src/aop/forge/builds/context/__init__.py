@@ -1,1 +1,1 @@
-"""Context of a build: the messages that a model gets, and the conversation that it keeps; pure."""
+"""Context of a build: its messages, and the conversation that it keeps; pure."""

@@ -1,4 +1,4 @@
-"""Compaction: the middle of a long conversation becomes a summary that is computed.
+"""Compaction: the middle of a long conversation becomes a computed summary.
 
 The rules stand in the instructions, which are never compacted; what the record knows is told from the record.
 """

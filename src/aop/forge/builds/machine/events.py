@@ -58,7 +58,7 @@ class Flaw(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="f
 Event: TypeAlias = Planned | TaskDone | SignedOff | Stopped | Flaw
 
 
-class Proof(Struct, frozen=True, kw_only=True):
+class TreeProof(Struct, frozen=True, kw_only=True):
     """What AOP found on the tree of a build."""
 
     tree: TreeId

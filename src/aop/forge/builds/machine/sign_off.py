@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from aop.core.text.counts import count
 from aop.forge.builds.documents import BuildCycle, PhaseProgress
-from aop.forge.builds.machine.events import Evidence, Proof, SignedOff
+from aop.forge.builds.machine.events import Evidence, SignedOff, TreeProof
 
 README = "README.md"
 
@@ -20,7 +20,9 @@ class Missing(Struct, frozen=True, kw_only=True):
     text: str
 
 
-def missing_for(cycle: BuildCycle, said: SignedOff, deliverables: Sequence[str], proof: Proof) -> tuple[Missing, ...]:
+def missing_for(
+    cycle: BuildCycle, said: SignedOff, deliverables: Sequence[str], proof: TreeProof
+) -> tuple[Missing, ...]:
     """Return everything that keeps a sign-off from counting; nothing if it counts (FORGE-055).
 
     `deliverables` are those of the current phase, in their order.
@@ -62,7 +64,7 @@ def _missing_words(said: SignedOff) -> Iterator[Missing]:
         yield Missing(key="tests_line", text="The sign-off has no line `Tests: PASS`.")
 
 
-def _missing_evidence(said: Sequence[Evidence], deliverables: Sequence[str], proof: Proof) -> Iterator[Missing]:
+def _missing_evidence(said: Sequence[Evidence], deliverables: Sequence[str], proof: TreeProof) -> Iterator[Missing]:
     by_number = {each.deliverable: each for each in said}
     for number, text in enumerate(deliverables, start=1):
         each, key = by_number.get(number), f"deliverable_{number}"
@@ -74,7 +76,7 @@ def _missing_evidence(said: Sequence[Evidence], deliverables: Sequence[str], pro
             yield Missing(key=key, text=told)
 
 
-def _missing_proof(proof: Proof) -> Iterator[Missing]:
+def _missing_proof(proof: TreeProof) -> Iterator[Missing]:
     if not proof.gate_run_id:
         yield Missing(key="verification", text="The verification has not run on these files.")
     elif proof.failure:
@@ -83,6 +85,6 @@ def _missing_proof(proof: Proof) -> Iterator[Missing]:
         yield Missing(key=f"audit_{code}", text=f"Audit {code}: {found}")
 
 
-def _missing_readme(cycle: BuildCycle, proof: Proof) -> Iterator[Missing]:
+def _missing_readme(cycle: BuildCycle, proof: TreeProof) -> Iterator[Missing]:
     if cycle.current.number >= len(cycle.phases) - 1 and README not in proof.paths:
         yield Missing(key="readme", text=f"The last phase ends with a complete `{README}`, and there is none.")

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from aop.core.errors import Fault
 from aop.forge.builds.documents import BuildCycle, PhaseProgress, RefusedSignOff, SignOff, Stop
-from aop.forge.builds.machine import answers
-from aop.forge.builds.machine.events import Event, Flaw, Planned, Proof, SignedOff, Stopped, TaskDone
+from aop.forge.builds.machine import marker_answers as answers
+from aop.forge.builds.machine.events import Event, Flaw, Planned, SignedOff, Stopped, TaskDone, TreeProof
 from aop.forge.builds.machine.sign_off import Missing, claims_of, missing_for
 from aop.kernel.record.documents.base import revise
 
@@ -31,7 +31,7 @@ class Surroundings(Struct, frozen=True, kw_only=True):
     """How often one thing may be missing before the build stops."""
     deliverables: tuple[str, ...] = ()
     """The deliverables of the current phase."""
-    proof: Proof | None = None
+    proof: TreeProof | None = None
     """What AOP found on the tree; only a sign-off needs it."""
 
 
@@ -140,7 +140,7 @@ def _sign_off(cycle: BuildCycle, event: SignedOff, around: Surroundings) -> Deci
     return Decision(cycle=signed, answer="", signed_off=accepted)
 
 
-def _refuse(cycle: BuildCycle, missing: Sequence[Missing], proof: Proof, around: Surroundings) -> Decision:
+def _refuse(cycle: BuildCycle, missing: Sequence[Missing], proof: TreeProof, around: Surroundings) -> Decision:
     counted = {each.key: cycle.current.attempts.get(each.key, 0) + 1 for each in missing}
     current = replace(cycle.current, attempts={**cycle.current.attempts, **counted})
     reasons = tuple(each.text for each in missing)

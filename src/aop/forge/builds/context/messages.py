@@ -1,4 +1,4 @@
-"""Briefing: the first message, the one that begins a phase, and the reminder to read.
+"""Messages of a build: its first one, the start of a phase, a reminder to read.
 
 No contract and no phase is in them: the model fetches both when it needs them (FORGE-063, FORGE-066).
 """
