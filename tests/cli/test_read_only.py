@@ -129,6 +129,30 @@ def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert (code, said in told) == (1, True)
 
 
+@pytest.mark.parametrize("place", [".git", ".git/HEAD", ".git/config", ".git/objects", ".git/refs/heads"])
+def test_a_repository_whose_commits_are_closed_is_not_called_empty(tmp_path: Path, place: str) -> None:
+    world = World(make_repository(tmp_path / "repo"))
+    world.ok("forge.project_new", name="Shop")
+    world.close()
+    closed = world.root / place
+    mode = closed.stat().st_mode
+    closed.chmod(0)
+    code, told = look(world.root, "forge", "scan", "shop", obey=_open_nothing)
+    closed.chmod(mode)
+    said = f"aop: `{closed}` cannot be read: its permissions forbid it. [files_closed]"
+    assert (code, told.splitlines()[0]) == (2, said)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_repository_of_another_user_that_is_open_to_read_is_scanned(tmp_path: Path) -> None:
+    world = World(make_repository(tmp_path / "repo", {"app.py": "x = 1\n"}))
+    world.ok("forge.project_new", name="Shop")
+    world.close()
+    give_away(world.root)
+    code, told = look(world.root, "forge", "scan", "shop", obey=lambda: None)
+    assert (code, "shop-s1: commit " in told) == (0, True)
+
+
 def test_a_folder_that_cannot_be_opened_is_not_called_something_else(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "repo")
     root.chmod(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -108,6 +109,16 @@ def test_a_server_for_a_build_narrows_the_token_that_it_is_given(world: World) -
     for words in (("--project", "boats"), ("--build", "boats-b1"), ("--project", "birds", "--role", "coder")):
         ran = run_aop(world.root, "mcp", *words, env={"AOP_TOKEN": token})
         assert (ran.code in (1, 2), ran.out) == (True, "")
+
+
+@pytest.mark.req("FORGE-114")
+def test_a_host_that_opens_a_workspace_reads_its_project_and_switches_with_the_workspace(world: World) -> None:
+    for project in PROJECTS:
+        configured = json.loads(run_aop(world.root, "mcp", "config", "claude", "--project", project).out)
+        words = configured["mcpServers"]["aop"]["args"]
+        assert words[-4:] == ["--repo", str(world.root), "--project", project]
+        with over_stdio(world.root, "", *words[-2:]) as client:
+            assert client.call("forge_get_project_context").data["project"]["id"] == project
 
 
 def test_the_configuration_of_a_host_names_the_project_of_its_token(world: World) -> None:

@@ -118,6 +118,7 @@ def test_a_body_of_another_type_is_not_read(server: Served, master: str) -> None
 def test_another_method_is_told_which_ones_there_are(server: Served, master: str) -> None:
     response = httpx2.put(server.origin + PATH, headers=bearer(master), timeout=SECONDS)
     assert (response.status_code, set(response.headers["allow"].split(", "))) == (405, {"GET", "HEAD", "POST"})
+    assert response.json()["error"]["code"] == "method_not_allowed"
 
 
 def test_a_key_that_only_reads_manages_no_keys(server: Served) -> None:

@@ -86,10 +86,12 @@ def test_an_edit_is_seen_at_once_and_never_in_a_pinned_build(tmp_path: Path, wor
         remote(tmp_path, door.url, "--build", "build-2") as pinned,
     ):
         context, batch = "/api/mcp/context/blog", "/api/projects/blog/contracts/history/"
+        started = [Exchange(context, False, 200), Exchange("/api/mcp/build/build-2/contracts", False, 200)]
+        assert door.exchanges == started
         live.call("forge_get_project_contract", wanted)
-        assert door.exchanges == [Exchange(context, False, 200), Exchange(f"{batch}1", False, 200)]
+        assert door.since(2) == [Exchange(context, True, 304), Exchange(f"{batch}1", False, 200)]
         live.call("forge_get_project_contract", wanted)
-        assert door.since(2) == [Exchange(context, True, 304)]
+        assert door.since(4) == [Exchange(context, True, 304)]
         pinned.call("forge_get_project_contract", wanted)
         stored(world, "blog", {ContractType.UI: "Edited.\n"}, author="person:ada")
         seen = len(door.exchanges)
@@ -112,9 +114,25 @@ def test_the_fixer_reads_the_pinned_contracts_of_its_build(tmp_path: Path, serve
     }
 
 
+def refused_start(folder: Path, url: str, *words: str, key: str = KEY) -> tuple[int, str, str]:
+    """Start an `aop mcp --forge` that ends at once; return its exit code, and code and message of the refusal."""
+    ran = run_aop(folder, "mcp", "--forge", url, *words, "--json", env={"FORGEGUARD_API_KEY": key})
+    return ran.code, ran.json["error"]["code"], ran.json["error"]["message"]
+
+
 def test_another_owner_sees_nothing_of_it(tmp_path: Path, server: Served) -> None:
-    with remote(tmp_path, server.origin, "--project", "shop", key=EVES_KEY) as eve:
-        assert eve.call("forge_get_project_contract", {"contract_type": "ui"}).code == "unknown_project"
+    unknown = (1, "unknown_project", "There is no project `shop`.")
+    assert refused_start(tmp_path, server.origin, "--project", "shop", key=EVES_KEY) == unknown
+    with remote(tmp_path, server.origin, key=EVES_KEY) as eve:
+        wanted = {"contract_type": "ui", "project_id": "shop"}
+        assert eve.call("forge_get_project_contract", wanted).code == "unknown_project"
+
+
+def test_a_build_or_a_key_that_is_not_there_is_refused_at_the_start(tmp_path: Path, server: Served) -> None:
+    unknown = (1, "unknown_build", "There is no build `build-9`.")
+    assert refused_start(tmp_path, server.origin, "--build", "build-9") == unknown
+    said = f"The AOP at {server.origin} refuses: The key is not one of this repository."
+    assert refused_start(tmp_path, server.origin, key="fg_" + "none" * 10) == (4, "forge_key_invalid", said)
 
 
 def test_a_key_that_is_revoked_opens_nothing_more(tmp_path: Path, world: World, server: Served) -> None:
@@ -127,13 +145,27 @@ def test_a_key_that_is_revoked_opens_nothing_more(tmp_path: Path, world: World, 
     assert (refused.code, key in refused.text) == ("forge_key_invalid", False)
 
 
-def test_a_server_that_is_gone_is_named(tmp_path: Path) -> None:
+def test_a_server_that_is_gone_is_named(tmp_path: Path, world: World) -> None:
     with closing(socket.socket()) as free:
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}"
-        with remote(tmp_path, url, "--project", "shop") as agent:
-            refused = agent.call("forge_get_project_contract", {"contract_type": "ui"})
-    assert (refused.code, f"The AOP at {url} cannot be reached." in refused.text) == ("forge_unreachable", True)
+        said = f"The AOP at {url} cannot be reached."
+        assert refused_start(tmp_path, url) == (6, "forge_unreachable", said)
+    with served(world.root) as running, remote(tmp_path, running.origin, "--project", "shop") as agent:
+        running.stop()
+        refused = agent.call("forge_get_project_contract", {"contract_type": "ui"})
+    assert (refused.code, f"The AOP at {running.origin} cannot be reached." in refused.text) == (
+        "forge_unreachable",
+        True,
+    )
+
+
+@pytest.mark.parametrize("role", ["system", "nobody"])
+def test_a_role_that_no_agent_has_is_not_offered(tmp_path: Path, role: str) -> None:
+    ran = run_aop(tmp_path, "mcp", "--forge", "http://127.0.0.1:4777", "--role", role)
+    assert (ran.code, ran.out) == (2, "")
+    roles = "auditor, builder, coder, fixer, forge_builder, orchestrator, planner, qa, scout, swe"
+    assert f"argument --role: there is no role `{role}`; use one of {roles}." in ran.err
 
 
 @pytest.mark.parametrize(

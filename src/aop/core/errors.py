@@ -11,6 +11,7 @@ Longer than other modules, so that the whole list of codes is in one place.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import ClassVar, Self, TypeAlias
@@ -62,16 +63,27 @@ class Refusal(Exception):
 
     def as_error(self) -> dict[str, Json]:
         """Return the `error` object of the envelope (AOP-318, AOP-322)."""
-        feature = self.facts.get("feature_id")
-        # A person can paste the command: it names the feature.
-        next_action = self.next_action.replace("FEATURE", feature) if isinstance(feature, str) else self.next_action
         details: dict[str, Json] = {
             "retryable": self.move in (Move.RETRY, Move.WAIT),
             "requires_human": self.move in (Move.ASK_PERSON, Move.ESCALATE),
-            "suggested_next_actions": [next_action],
+            "suggested_next_actions": [with_names(self.next_action, self.facts)],
         }
         details.update(self.facts)
         return {"code": self.code, "message": self.message, "details": details}
+
+
+_PLACES = {"FEATURE": "feature_id", "PROJECT": "project_id", "TYPE": "contract_type"}
+"""Words of a hint that stand for a name, and the fact that has it."""
+
+
+def with_names(hint: str, facts: Mapping[str, Json]) -> str:
+    """Return a hint with the names of its facts, so that a person can paste its commands."""
+
+    def name(word: re.Match[str]) -> str:
+        known = facts.get(_PLACES[word[0]])
+        return known if isinstance(known, str) else word[0]
+
+    return re.sub(rf"\b(?:{'|'.join(_PLACES)})\b", name, hint)
 
 
 def all_refusals(refusal: type[Refusal] = Refusal) -> Iterator[type[Refusal]]:
@@ -131,9 +143,12 @@ class VersionConflict(Refusal):
     move = Move.RETRY
     hint = "Read the current version, check what changed, and send the call again with that version."
 
-    def __init__(self, what: str, *, expected: int, current: int) -> None:
+    def __init__(self, what: str, *, expected: int, current: int, hint: str | None = None) -> None:
         super().__init__(
-            f"{what} is at version {current}, not {expected}.", expected_version=expected, current_version=current
+            f"{what} is at version {current}, not {expected}.",
+            hint=hint,
+            expected_version=expected,
+            current_version=current,
         )
 
 
@@ -1391,6 +1406,17 @@ class NotScanned(Refusal):
     hint = "Scan the repository first, with `forge.scan`."
 
 
+class UnknownPackage(Refusal):
+    """The scan found no source file in this folder."""
+
+    code = "unknown_package"
+    hint = "See all packages with `forge.scan_show`, and name a folder of those."
+
+    def __init__(self, path: str, known: Iterable[str]) -> None:
+        shown = ascii(path[:80])[1:-1]
+        super().__init__(f"The scan has no source file in `{shown}`.{did_you_mean(path, known)}", path=shown)
+
+
 class ContractRefused(Refusal):
     """The text is not a contract of its type; `problems` lists everything that is wrong with it."""
 
@@ -1534,6 +1560,14 @@ class ForgeProjectExists(Refusal):
     hint = "Choose another name, or go on with the project that exists (`forge.project_show`)."
 
 
+class ForgeProjectPinned(Refusal):
+    """Builds read the contracts of the project, so it is not deleted."""
+
+    code = "project_pinned"
+    move = Move.ASK_PERSON
+    hint = "End the work of these builds, then delete them too: `aop forge delete PROJECT --abandon-builds`."
+
+
 class NoContracts(Refusal):
     """The project has no contracts yet."""
 
@@ -1579,6 +1613,22 @@ class OriginNotAllowed(Refusal):
     code = "origin_not_allowed"
     move = Move.CORRECT_USAGE
     hint = "Send the request from a program, or from a page of this server."
+
+
+class UnknownRoute(Refusal):
+    """The server has nothing at this address."""
+
+    code = "unknown_route"
+    move = Move.CORRECT_USAGE
+    hint = "Read the routes of this server at `/api/openapi.json`."
+
+
+class MethodNotAllowed(Refusal):
+    """The address exists, and does not take this method."""
+
+    code = "method_not_allowed"
+    move = Move.CORRECT_USAGE
+    hint = "Use a method that the message names; `/api/openapi.json` describes each."
 
 
 class TooManyRequests(Refusal):
@@ -1719,7 +1769,7 @@ class RenovationPlanMissing(Refusal):
 
     code = "renovation_plan_missing"
     move = Move.PROVE
-    hint = "Make the plan by POST `/scout/runs/{run_id}/upgrade-plan`, then generate again."
+    hint = "Make the plan with `forge.plan`, then generate again."
 
 
 class GenerationBusy(Refusal):

@@ -22,7 +22,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from aop.core.errors import InvalidArguments, Refusal, TooManyRequests
 from aop.forge.projects.documents import ForgeProject
 from aop.forge.projects.keys import READ_SCOPE, the_key
-from aop.forge.projects.owners import may_reach, the_project
+from aop.forge.projects.owners import is_own, the_project
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.record.port import JournalEntry, Snapshot, newest_seq
 from aop.web.forge_door import ForgeDoor, KeyHolder, offered_key, refused
@@ -39,6 +39,7 @@ PAGE = 50
 SENT_KINDS = frozenset(
     {
         "project_begun",
+        "project_deleted",
         "renovation_planned",
         "contract_progress",
         "contracts_stored",
@@ -193,7 +194,7 @@ def forge_events(
     mine = {
         name
         for name, project in known.items()
-        if project is not None and may_reach(principal, project) and project_id in (None, name)
+        if project is not None and is_own(principal, project) and project_id in (None, name)
     }
     return [
         ForgeEvent(id=entry.seq, event=entry.event.kind, data={"at": entry.event.at, **entry.event.payload})

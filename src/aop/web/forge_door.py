@@ -40,6 +40,8 @@ _STATUSES: Mapping[type[errors.Refusal], int] = {
     errors.UnknownForgeKey: 404,
     errors.UnknownForgeProject: 404,
     errors.UnknownScanRun: 404,
+    errors.UnknownRoute: 404,
+    errors.MethodNotAllowed: 405,
     errors.HostNotAllowed: 421,
     errors.TooManyRequests: 429,
     errors.InternalError: 500,

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Match, Route
 
 from aop.core.digests import sha256_hex
-from aop.core.errors import InternalError, Refusal
+from aop.core.errors import InternalError, MethodNotAllowed, Refusal, UnknownRoute
 from aop.core.ids import is_feature_id
+from aop.core.text.visible import visible
 from aop.forge.projects.http_bodies import (
     HttpBatch,
     HttpBuild,
@@ -38,6 +39,9 @@ from aop.web.openapi import ALWAYS, OPENAPI_PATH, Operation, openapi_document
 from aop.web.scout_routes import SCOUT_ROUTES
 from aop.web.tool_routes import KEY_ROUTES, NoBody, ToolRoute, tool_routes
 
+METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
+ALL_PATHS = ("/api/{rest:path}", "/auth/{rest:path}", "/scout/{rest:path}")
+"""The addresses below which every answer is JSON."""
 REVALIDATED = "private, no-cache"
 FOR_GOOD = "private, max-age=31536000, immutable"
 
@@ -138,12 +142,33 @@ def forge_routes(
 ) -> list[BaseRoute]:
     """Return the routes of forge, on a server with this origin; streams end when `stopping` is set."""
     door = ForgeDoor(gateway.kernel, origin, log)
-    return [
+    routes: list[BaseRoute] = [
         *(read_route(door, each) for each in READ_ROUTES),
         *tool_routes(door, gateway, TOOL_ROUTES),
         Route(OPENAPI_PATH, _openapi_endpoint(door)),
         *EventStreams(door, stopping).routes(),
     ]
+    return [*routes, *(Route(path, _no_route(door, routes), methods=METHODS) for path in ALL_PATHS)]
+
+
+def _no_route(door: ForgeDoor, routes: Sequence[BaseRoute]) -> Callable[[Request], object]:
+    """Return the endpoint for what no route answers: 404, or 405 with the methods that there are."""
+
+    async def endpoint(request: Request) -> Response:
+        known = [each for each in routes if each.matches(request.scope)[0] is not Match.NONE]
+        allowed = sorted({name for each in known if isinstance(each, Route) for name in each.methods or ()})
+        asked = f"{request.method} {request.url.path}"
+        try:
+            door.check_address(request.headers)
+        except Refusal as refusal:
+            return refused(refusal)
+        if not allowed:
+            return refused(UnknownRoute(f"There is no route `{visible(asked[:200])}`."))
+        answer = refused(MethodNotAllowed(f"The route of `{visible(asked[:200])}` takes: {', '.join(allowed)}."))
+        answer.headers["allow"] = ", ".join(allowed)
+        return answer
+
+    return endpoint
 
 
 def read_route(door: ForgeDoor, route: ReadRoute) -> Route:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aop.core.errors import Json, NotScanned, TerminalOnly
+from aop.core.errors import Json, NotScanned, RenovationPlanMissing, TerminalOnly
 from aop.forge.generation.inputs import inputs_of
 from aop.forge.projects.http_bodies import HttpRefusal
 from aop.forge.projects.keys import WRITE_SCOPE
@@ -31,7 +31,13 @@ def _refuse_start(asked: Asked) -> Mapping[str, Json]:
             hint=f"Send the request for the scan `{project.scan_run}`.",
             run_id=project.scan_run,
         )
-    inputs_of(asked.view, project)
+    try:
+        inputs_of(asked.view, project)
+    except RenovationPlanMissing as missing:
+        route = f"POST `/scout/runs/{run.run_id}/upgrade-plan`"
+        raise RenovationPlanMissing(
+            f"{missing.message} It is made by {route}.", hint=f"Send {route}, then this request again.", **missing.facts
+        ) from missing
     command = f"aop forge generate {project.project_id}"
     raise TerminalOnly(f"A person starts this at the terminal: {command}", hint=f"Run: {command}", command=command)
 

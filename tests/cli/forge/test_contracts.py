@@ -129,7 +129,11 @@ def test_an_edit_of_an_old_version_is_refused(repository: Path) -> None:
     assert edit(repository, EDITED, "--expect", "1").code == 0
     ran = edit(repository, EDITED + "More.\n", "--expect", "1")
     assert ran.code == 6
-    assert ran.err.startswith("aop: The ui contract of `shop` is at version 2, not 1. [version_conflict]\n")
+    assert ran.err == (
+        "aop: The ui contract of `shop` is at version 2, not 1. [version_conflict]\n"
+        "  See what changed with `aop forge diff shop ui 1 2`, get the newest text with `aop forge show shop ui`,"
+        " and change that: `aop forge edit shop ui --file FILE --expect 2`.\n"
+    )
 
 
 def test_of_two_edits_at_once_one_is_stored_and_the_other_is_refused(repository: Path) -> None:
@@ -260,12 +264,30 @@ def test_an_export_never_replaces_what_exists(repository: Path, tmp_path: Path, 
 def test_an_export_into_the_checkout_is_asked_for(repository: Path) -> None:
     refused = forge(repository, "export", "shop", "contracts", "--json")
     assert (refused.code, refused.json["error"]["code"]) == (2, "invalid_cli_args")
-    assert forge(repository, "export", "shop", "contracts").code == 2
+    assert forge(repository, "export", "shop", "contracts") == Ran(
+        2,
+        "",
+        f"aop: `{repository / 'contracts'}` lies in the checkout of this repository. [invalid_cli_args]\n"
+        "  Name a folder elsewhere, or pass `--yes`.\n",
+    )
     no = run_aop_at_terminal(repository, "forge", "export", "shop", "contracts", types="n\n")
     assert (no.code, no.err.endswith("Nothing was written.\n")) == (3, True)
     assert git(repository, "status", "--porcelain") == ""
     yes = run_aop_at_terminal(repository, "forge", "export", "shop", "contracts", types="y\n")
     assert (yes.code, git(repository, "status", "--porcelain")) == (0, "?? contracts/\n")
+
+
+def test_an_export_of_a_build_has_the_contracts_that_it_pinned(repository: Path, tmp_path: Path) -> None:
+    build = forge(repository, "pin", "shop").out.strip()
+    assert edit(repository).code == 0
+    ran = forge(repository, "export", "shop", str(tmp_path / "pinned"), "--build", build, "--json")
+    assert {name: ran.json["data"][name] for name in ("build_id", "batch")} == {"build_id": build, "batch": 1}
+    assert (tmp_path / "pinned/ui.md").read_text() == NINE[UI]
+    assert forge(repository, "export", "shop", str(tmp_path / "newest")).code == 0
+    assert (tmp_path / "newest/ui.md").read_text() == EDITED
+    foreign = forge(repository, "export", "empty", str(tmp_path / "foreign"), "--build", build, "--json")
+    assert (foreign.code, foreign.json["error"]["code"]) == (1, "unknown_build")
+    assert not (tmp_path / "foreign").exists()
 
 
 def test_an_export_that_cannot_be_written_leaves_nothing(repository: Path) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from aop.core.digests import sha256_hex
+from aop.core.text.counts import count
 from aop.forge.contracts.types import CONTRACT_TYPES, ContractType
 from tests.brains.endpoints import Step
 from tests.brains.subjects import MODELS
@@ -54,7 +56,7 @@ def show(root: Path, project: str) -> Any:
     return run_aop(root, "forge", "show", project, "--json").json["data"]
 
 
-@pytest.mark.req("FORGE-001", "FORGE-002", "FORGE-122", "FORGE-123", "FORGE-137", "FORGE-147", "FORGE-151")
+@pytest.mark.req("FORGE-001", "FORGE-002", "FORGE-022", "FORGE-122", "FORGE-123", "FORGE-137", "FORGE-147", "FORGE-151")
 @pytest.mark.parametrize(("flow", "family"), PAIRS)
 def test_nine_contracts_are_written_in_their_order_by_any_family(flow: str, family: str, tmp_path: Path) -> None:
     project = new_project(flow, tmp_path / "repo")
@@ -75,6 +77,21 @@ def test_nine_contracts_are_written_in_their_order_by_any_family(flow: str, fami
     ] == [(each, turn, 120 * turn) for each, turn in ALL_TURNS]
     assert not [word for word in OWN_WORDS for text in server.texts if word in text.casefold()]
     assert not list((tmp_path / "repo/.aop/forge/runs").iterdir())
+
+
+@pytest.mark.req("FORGE-144")
+def test_what_is_generated_is_stored_copied_to_the_artifacts_and_can_be_pinned(tmp_path: Path) -> None:
+    project, root = new_project("greenfield", tmp_path / "repo"), tmp_path / "repo"
+    with writing("anthropic", written("greenfield")) as server:
+        data = generated(root, project, env=env_for("anthropic", server)).json["data"]
+    assert digests_in(show(root, project)) == digests_in(data)
+    for each in data["contracts"]:
+        asked = json.dumps({"project_id": project, "type": "contract", "key": each["contract_type"]})
+        copy = run_aop(root, "call", "forge_get_artifact", asked).json["data"]["content"]
+        assert sha256_hex(copy.encode()) == each["sha256"]
+    assert len(journal_of(root, "contract_progress")) == len(ALL_TURNS)
+    pinned = run_aop(root, "forge", "pin", project, "--json").json["data"]
+    assert (pinned["batch"], pinned["sha256"]) == (data["batch"], data["sha256"])
 
 
 @pytest.mark.parametrize("flow", FLOWS)
@@ -282,8 +299,35 @@ def test_a_scan_that_is_not_ready_is_named_before_a_model_is_asked(
     ran = generated(root, project, env={})
     assert (ran.code, ran.json["error"]["code"]) == (3, code)
     if code == "renovation_plan_missing":
-        assert "POST `/scout/runs/scan-1/upgrade-plan`" in ran.json["error"]["message"]
-        assert "aop forge plan parcel-desk" in ran.json["error"]["details"]["suggested_next_actions"][0]
+        assert run_aop(root, "forge", "generate", project).err == (
+            "aop: The scan `scan-1` has no renovation plan. [renovation_plan_missing]\n"
+            "  Make it with `aop forge plan parcel-desk`, then generate again.\n"
+        )
+
+
+def test_without_a_model_the_option_and_both_variables_are_named(tmp_path: Path) -> None:
+    project = new_project("greenfield", tmp_path / "repo")
+    assert run_aop(tmp_path / "repo", "forge", "generate", project).err == (
+        "aop: No model is chosen. [model_not_configured]\n"
+        "  Name one with `--model PROVIDER:MODEL`, or set `FORGE_LLM_MODEL_PRIORITY` or `AOP_MODELS` to one or more"
+        " names such as `anthropic:MODEL`; `aop brain test` asks it a question.\n"
+    )
+
+
+def test_a_person_sees_each_contract_begin_and_the_contradictions_at_the_end(tmp_path: Path) -> None:
+    project = new_project("greenfield", tmp_path / "repo")
+    with writing("anthropic", written("greenfield")) as server:
+        ran = run_aop(tmp_path / "repo", "forge", "generate", project, env=env_for("anthropic", server))
+    assert ran.code == 0, ran.err
+    assert ran.err.splitlines()[:4] == [
+        "contract 1 of 9, manifesto: asking the model",
+        "contract 1 of 9, manifesto: turn 1, 120 tokens",
+        "contract 1 of 9, manifesto: turn 2, 240 tokens",
+        "contract 2 of 9, blueprint: asking the model",
+    ]
+    found = len(show(tmp_path / "repo", project)["contradictions"])
+    said = f"{count(found, 'contradiction')}. Read with: aop forge show {project}" if found else "Contradictions: none"
+    assert ran.out.splitlines()[-2:] == [said, f"Pin them for a build with: aop forge pin {project}"]
 
 
 def test_answers_that_are_missing_are_named_before_a_model_is_asked(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
 
+from aop.cli.forge.forge import ACTIONS
 from tests.forge.projects import stored
-from tests.world import Ran, World, make_repository, run_aop
+from tests.world import Ran, World, make_repository, run_aop, run_aop_at_terminal
 
 
 @pytest.fixture
@@ -69,6 +71,91 @@ def test_a_refusal_names_the_next_command(repository: Path) -> None:
     )
 
 
+def test_a_project_is_deleted_when_its_id_is_typed_and_the_evidence_stays(repository: Path) -> None:
+    for name in ("Shop", "Blog"):
+        forge(repository, "new", name)
+    world = World(repository)
+    for name in ("shop", "blog"):
+        stored(world, name)
+    world.close()
+    kept = run_aop_at_terminal(repository, "forge", "delete", "shop", types="yes\n")
+    asked = (
+        "Project  shop: Shop\n"
+        "Removes  its answers, 0 scans, 9 contract versions in 1 batch\n"
+        "Builds   none\n"
+        "This cannot be undone. Type `shop` to delete it: "
+    )
+    assert (kept.code, kept.err) == (3, f"{asked}Not deleted. Nothing changed.\n")
+    assert forge(repository, "show", "shop").code == 0
+    gone = run_aop_at_terminal(repository, "forge", "delete", "shop", types="shop\n")
+    assert (gone.code, gone.err) == (0, f"{asked}Deleted shop. Its history: aop logs\n")
+    assert forge(repository, "show", "shop", "--json").json["error"]["code"] == "unknown_project"
+    assert [each["project_id"] for each in forge(repository, "list", "--json").json["data"]["projects"]] == ["blog"]
+    proven = run_aop(repository, "evidence", "verify")
+    assert (proven.code, ", 9 contract versions, 1 batch" in proven.err) == (0, True)
+    assert forge(repository, "new", "Shop").out == "shop-2\n"
+    assert not list((repository / ".aop/forge/runs").iterdir())
+
+
+def test_nothing_is_deleted_without_a_person_who_says_so(repository: Path) -> None:
+    forge(repository, "new", "Shop")
+    assert forge(repository, "delete", "shop") == Ran(
+        2,
+        "",
+        "aop: There is no terminal to ask on. [invalid_cli_args]\n  Pass `--yes` to delete it without a question.\n",
+    )
+    planned = forge(repository, "delete", "shop", "--json")
+    assert (planned.code, planned.json["data"]["deleted"]) == (3, False)
+    agent = run_aop(repository, "call", "forge.project_delete", '{"project_id": "shop"}', "--role", "planner")
+    assert agent.json["error"]["code"] == "forbidden_tool_for_role"
+    assert forge(repository, "delete", "shop", "--yes").err == "Deleted shop. Its history: aop logs\n"
+
+
+def test_a_project_that_a_build_pins_stays_until_its_builds_are_abandoned(repository: Path) -> None:
+    forge(repository, "new", "Shop")
+    world = World(repository)
+    stored(world, "shop")
+    world.close()
+    build = forge(repository, "pin", "shop").out.strip()
+    token = run_aop(repository, "token", "coder", "--build", build).out.strip()
+    assert forge(repository, "delete", "shop", "--yes") == Ran(
+        4,
+        "",
+        "aop: The contracts of `shop` are pinned by: shop-b1. [project_pinned]\n"
+        "  End the work of these builds, then delete them too: `aop forge delete shop --abandon-builds`.\n",
+    )
+    assert forge(repository, "export", "shop", str(repository.parent / "kept"), "--build", build).code == 0
+    assert forge(repository, "delete", "shop", "--yes", "--abandon-builds").code == 0
+    assert run_aop(repository, "mcp", "--build", build, "--json", env={"AOP_TOKEN": token}).code == 1
+    assert run_aop(repository, "evidence", "verify").code == 0
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        (
+            'UPDATE documents SET body = replace(body, \'"deleted_at":"2\', \'"deleted_by":"2\')'
+            " WHERE kind = 'forge_project'",
+            "The project `shop` is deleted in the record or in the journal, and not in both.",
+        ),
+        (
+            'INSERT INTO documents SELECT \'contract\', \'shop/ui/000001\', 1, \'{"version":1,"project_id":"shop",'
+            '"contract_type":"ui","number":1,"content":"","sha256":"0","author":"a","created_at":"0"}\'',
+            "The journal has no entry for the contract `shop/ui/000001`.",
+        ),
+    ],
+    ids=["not deleted", "a contract is back"],
+)
+def test_a_deletion_that_the_record_takes_back_is_found(repository: Path, sql: str, said: str) -> None:
+    forge(repository, "new", "Shop")
+    assert forge(repository, "delete", "shop", "--yes").code == 0
+    with sqlite3.connect(repository / ".aop/record.db") as connection:
+        assert connection.execute(sql).rowcount == 1
+    connection.close()
+    ran = run_aop(repository, "evidence", "verify")
+    assert (ran.code, said in ran.err) == (4, True)
+
+
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
@@ -107,6 +194,22 @@ def test_the_help_of_an_action_has_its_own_arguments_and_examples(repository: Pa
     assert ran.out.startswith("usage: aop forge [-h] [--json] [--repo PATH] [--mini] new NAME\n")
     assert "Begin a project, for an idea or for a repository." in ran.out
     assert ran.out.endswith("examples:\n  aop forge new Shop\n")
+
+
+def test_the_help_lists_every_action_in_groups(repository: Path) -> None:
+    lines = forge(repository, "--help").out.splitlines()
+    titles = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert titles == [
+        "positional arguments:",
+        "options:",
+        "a project and its answers:",
+        "a repository:",
+        "contracts:",
+        "builds and agents:",
+    ]
+    listed = [line.split()[0] for line in lines[lines.index(titles[2]) :] if line.startswith("  ")]
+    assert listed == list(ACTIONS)
+    assert f"  {'scan':<10}read a commit of this repository: its structure, its dependencies, its health" in lines
 
 
 def test_an_option_may_stand_before_the_action(repository: Path, tmp_path: Path) -> None:

@@ -176,14 +176,25 @@ def test_a_second_scan_reads_only_what_changed(shop: Path) -> None:
         (("shop", "--ref", "nowhere"), "unknown_ref"),
         (("shop", "--ref=--help"), "invalid_arguments"),
         (("shop", "--ref", "main:README.md"), "unknown_ref"),
+        (("shop", "--ref", "^main"), "unknown_ref"),
         (("nobody",), "unknown_project"),
     ],
-    ids=["a ref that does not exist", "an option", "a blob", "a project that does not exist"],
+    ids=["a ref that does not exist", "an option", "a blob", "commits left out", "a project that does not exist"],
 )
 def test_what_cannot_be_scanned_is_refused_and_nothing_changes(shop: Path, words: tuple[str, ...], code: str) -> None:
     ran = forge(shop, "scan", *words, "--json")
     assert (ran.code != 0, ran.json["error"]["code"]) == (True, code)
     assert forge(shop, "map", "shop", "--json").json["error"]["code"] == "not_scanned"
+
+
+def test_a_ref_that_git_cannot_read_is_refused_with_the_words_of_git(shop: Path) -> None:
+    ran = forge(shop, "scan", "shop", "--ref", "main^{tree}")
+    assert (ran.code, ran.out, ran.err.splitlines()[0]) == (
+        1,
+        "",
+        "aop: `main^{tree}` names no commit of this repository: git says `main^{tree}^{commit}: expected commit type,"
+        " but the object dereferences to tree type`. [unknown_ref]",
+    )
 
 
 def test_a_repository_without_a_commit_or_without_a_file_is_refused(tmp_path: Path) -> None:
@@ -197,7 +208,8 @@ def test_a_repository_without_a_commit_or_without_a_file_is_refused(tmp_path: Pa
 
 
 def test_hostile_files_are_findings_and_never_end_the_scan(shop: Path) -> None:
-    (shop / "huge.py").write_bytes(b"x = 1\n" * 1_000_000)
+    (shop / "huge.py").touch()
+    os.truncate(shop / "huge.py", 200_000_000)
     os.symlink("loop", shop / "loop")
     os.symlink("../..", shop / "shop" / "up")
     (shop / "shop" / "nested.py").write_text("x = " + "(" * 20_000 + ")" * 20_000 + "\n")
@@ -260,11 +272,29 @@ def test_scan_and_plan_fit_a_terminal_of_80_columns_and_shorten_nothing(shop: Pa
         assert [line for line in rows if len(line) > 80 or "…" in line] == []
 
 
+def test_a_folder_that_the_scan_does_not_know_is_refused_with_the_closest_one(shop: Path) -> None:
+    forge(shop, "scan", "shop")
+    assert forge(shop, "map", "shop", "shpo") == Ran(
+        1,
+        "",
+        "aop: The scan has no source file in `shpo`. Did you mean `shop`? [unknown_package]\n"
+        "  See all packages with `aop forge map PROJECT`, and name a folder of those.\n",
+    )
+    whole, below = (results(shop, path)["architecture"]["packages"] for path in (".", "shop"))
+    assert [each["path"] for each in whole] == [each["path"] for each in results(shop)["architecture"]["packages"]]
+    assert [each for each in whole if each["path"] == "shop"] == [each for each in below if each["path"] == "shop"]
+
+
 def test_show_and_plan_name_the_next_command(shop: Path) -> None:
     assert "aop forge ask shop; or read a repository: aop forge scan shop\n" in forge(shop, "show", "shop").out
     forge(shop, "scan", "shop")
     assert "aop forge plan shop; then: aop forge generate shop\n" in forge(shop, "show", "shop").out
     assert forge(shop, "plan", "shop").out.endswith("Generate the contracts with: aop forge generate shop\n")
+    shown = forge(shop, "show", "shop").out.splitlines()
+    assert shown[-2:] == [
+        "Scan: shop-s1 (with renovation plan)",
+        "Contracts: none yet. Generate them with: aop forge generate shop",
+    ]
 
 
 def test_routes_that_are_registered_in_an_unread_form_are_unknown(tmp_path: Path) -> None:

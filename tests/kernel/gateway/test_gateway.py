@@ -102,6 +102,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "forge.key_revoke": PERSON,
     "forge.pin": PERSON,
     "forge.plan": PERSON,
+    "forge.project_delete": PERSON,
     "forge.project_list": PERSON,
     "forge.project_new": PERSON,
     "forge.project_show": PERSON,
@@ -720,6 +721,7 @@ def write_contracts(world: World) -> None:
     world.ok("forge.artifact_drop", role=Role.SYSTEM, key=artifact_key(project["project_id"], "plan", "first"))
     world.ok("forge.pin", **project)
     build(world, project["project_id"])
+    world.ok("forge.project_delete", project_id=world.ok("forge.project_new", name="Gone")["project_id"], dry_run=False)
 
 
 def build(world: World, project: str) -> None:

@@ -40,7 +40,7 @@ def _places(root: Path) -> Iterator[Path]:
     for folder in filter(os.path.isdir, (root / name for name in _OF_PARTS)):
         with os.scandir(folder) as entries:
             yield from (Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False))
-    yield from filter(os.path.isfile, (root / ".aop").glob("record.db*"))
+    yield from filter(os.path.isfile, (root / ".git/HEAD", root / ".git/config", *(root / ".aop").glob("record.db*")))
 
 
 def _reason(place: Path) -> str:

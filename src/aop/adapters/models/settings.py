@@ -21,6 +21,8 @@ PRODUCTS: Mapping[str, str] = {
     "forge": "FORGE_LLM_MODEL_PRIORITY",
 }
 """The products with their own list of models, and the variable that holds it."""
+WITH_OPTION = ("forge",)
+"""The products whose command has an option `--model`."""
 
 
 class BrainSettings(Struct, frozen=True, kw_only=True):
@@ -43,7 +45,7 @@ class BrainSettings(Struct, frozen=True, kw_only=True):
         replay = _path(environ, "AOP_MODEL_REPLAY")
         text = chosen or environ.get(PRODUCTS[product] if product else MODELS) or environ.get(MODELS)
         if not text and replay is None:
-            raise ModelNotConfigured("No model is chosen.", variable=MODELS)
+            raise _no_model(product)
         return cls(
             models=model_priority(text) if text else (),
             limits=CallLimits(
@@ -56,6 +58,17 @@ class BrainSettings(Struct, frozen=True, kw_only=True):
             replay=replay,
             prices=known_prices(environ),
         )
+
+
+def _no_model(product: str | None) -> ModelNotConfigured:
+    variables = [PRODUCTS[product], MODELS] if product else [MODELS]
+    names = " or ".join(f"`{each}`" for each in variables)
+    how = f"Name one with `--model PROVIDER:MODEL`, or set {names}" if product in WITH_OPTION else f"Set {names}"
+    return ModelNotConfigured(
+        "No model is chosen.",
+        hint=f"{how} to one or more names such as `anthropic:MODEL`; `aop brain test` asks it a question.",
+        variable=variables[0],
+    )
 
 
 def known_prices(environ: Mapping[str, str]) -> Prices:

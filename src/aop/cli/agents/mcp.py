@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from aop.cli.agents.mcp_hosts import FILES, HOSTS, TOKEN_VARIABLE, ServerAddress
-from aop.cli.agents.roles import role
+from aop.cli.agents.roles import token_role
 from aop.cli.agents.token import project_scope
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import open_app
@@ -29,7 +29,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "words", metavar="config HOST", nargs="*", help=f"print the configuration for a host: {', '.join(HOSTS)}"
     )
     parser.add_argument(
-        "--role", type=role, metavar="ROLE", help="config: the role of the token; with --project: the agent's role"
+        "--role",
+        type=token_role,
+        metavar="ROLE",
+        help="config: the role of the token; with --project: the agent's role",
     )
     parser.add_argument("--feature", metavar="ID", help="config: the feature of the token")
     parser.add_argument(
@@ -103,7 +106,7 @@ def _serve_remote(arguments: argparse.Namespace, terminal: Terminal) -> int:
         raise InvalidCliArgs("`--forge` takes no words.", hint="Leave out `config HOST`.")
     role = arguments.role or Role.SCOUT
     caller = Principal(role=role, actor=f"{role}:*", project=arguments.project, build=arguments.build)
-    with remote_gateway(Settings.from_env(os.environ), arguments.forge) as gateway:
+    with remote_gateway(Settings.from_env(os.environ), arguments.forge, caller) as gateway:
         serve_stdio(gateway, lambda: caller, terminal.say)
     return Exit.OK
 
@@ -120,12 +123,13 @@ def _configure(app: App, arguments: argparse.Namespace, terminal: Terminal) -> i
             raise InvalidCliArgs("`aop mcp` takes no words, or `config HOST`.", hint=f"Use one of: {', '.join(HOSTS)}.")
     program = shutil.which("aop")
     command = [program] if program else [sys.executable, "-m", "aop.cli.main"]
-    address = ServerAddress(command=[*command, "mcp", "--repo", str(app.root)], url=arguments.url)
-    text = HOSTS[host](address)
     project_id, build_id = project_scope(app, arguments)
-    scope = f" --feature {feature_id(arguments.feature)}" if arguments.feature else ""
-    scope += f" --build {build_id}" if build_id else f" --project {project_id}" if project_id else ""
-    token = f"export {TOKEN_VARIABLE}=$(aop token {arguments.role or 'ROLE'}{scope})"
+    reach = ["--build", build_id] if build_id else ["--project", project_id] if project_id else []
+    # A host that opens this workspace reads this project, with no call to say so (FORGE-114).
+    address = ServerAddress(command=[*command, "mcp", "--repo", str(app.root), *reach], url=arguments.url)
+    text = HOSTS[host](address)
+    words = [*(("--feature", feature_id(arguments.feature)) if arguments.feature else ()), *reach]
+    token = f"export {TOKEN_VARIABLE}=$({' '.join(['aop token', arguments.role or 'ROLE', *words])})"
     if terminal.json:
         return terminal.result({"host": host, "file": FILES[host], "text": text, "token": token}, "")
     terminal.text(text.removesuffix("\n"))

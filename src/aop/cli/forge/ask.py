@@ -5,22 +5,25 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from shlex import join
 from typing import Any
 
 from aop.cli.forge.action import Action, declare_project
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import CallRefused, Terminal
-from aop.core.errors import AnswersRefused, InputPathNotFound, InvalidCliArgs, Json
+from aop.core.errors import AnswersIncomplete, AnswersRefused, InputPathNotFound, InvalidCliArgs, Json
 from aop.core.text.counts import count
 from aop.core.text.json import MalformedText
 from aop.core.text.suggestions import did_you_mean
 from aop.core.text.visible import visible
-from aop.core.text.yaml import MAX_YAML_BYTES, parse_yaml
+from aop.core.text.yaml import MAX_YAML_BYTES, dump_yaml, parse_yaml
 from aop.forge.projects.questionnaire import SECTIONS
 from aop.kernel.gateway.calls import Envelope
 from aop.wiring.build import App
 
 CLEAR = "-"
+_FORMS = {"text": "...", "list": "[..., ...]", "commands": "[python -m pytest -q]"}
+"""An answer of each kind, as a file has it."""
 
 
 def _declare(parser: argparse.ArgumentParser) -> None:
@@ -32,11 +35,22 @@ def _declare(parser: argparse.ArgumentParser) -> None:
         help="take the answers from a YAML file; if one does not fit, none is stored",
     )
     parser.add_argument("--section", metavar="SECTION", help="ask all questions of this section, answered ones too")
+    parser.add_argument(
+        "--suggest",
+        action="store_true",
+        help="let a model propose answers to the open questions; each is stored only if you say yes"
+        " (without a terminal: print them as a file for --from)",
+    )
+    parser.add_argument(
+        "--model", metavar="MODEL", help="with --suggest: as `provider:model` (default: as for `aop forge generate`)"
+    )
 
 
 def ask(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Store answers of a file or of a person, and show how far the questionnaire is."""
     _check_section(arguments.section)
+    if arguments.suggest:
+        return _suggest(arguments, terminal)
     given = None if arguments.file is None else _answers_in(arguments.file, terminal)
     with open_app(arguments, to_read=given is None and not terminal.is_interactive) as app:
         if given is not None:
@@ -100,15 +114,94 @@ def _interview(app: App, asked: Envelope, only: str | None, terminal: Terminal) 
                 return answer
             if value == "":
                 break
-            sent: Json = None if value == CLEAR else value
-            try:
-                answer = _store(app, asked.data["project_id"], {section["section"]: {question["field"]: sent}})
-            except CallRefused as refused:
-                if refused.error["code"] != AnswersRefused.code:
-                    raise
-                terminal.say(f"  {visible(str(refused.error['message']))}")
-                continue
-            break
+            given: Json = None if value == CLEAR else value
+            one = {section["section"]: {question["field"]: given}}
+            if stored := _stored(app, asked.data["project_id"], one, terminal):
+                answer = stored
+                break
+    return answer
+
+
+def _stored(app: App, project: str, one: Mapping[str, Json], terminal: Terminal) -> Envelope | None:
+    """Store one answer; None if it does not fit its question, which is said."""
+    try:
+        return _store(app, project, one)
+    except CallRefused as refused:
+        if refused.error["code"] != AnswersRefused.code:
+            raise
+        terminal.say(f"  {visible(str(refused.error['message']))}")
+        return None
+
+
+def _suggest(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Let a model propose answers, and store those that the person takes; without a terminal, store none."""
+    if arguments.file is not None or arguments.section is not None:
+        raise InvalidCliArgs("`--suggest` is about all open questions.", hint="Leave out `--from` and `--section`.")
+    with open_app(arguments, to_read=not terminal.is_interactive) as app:
+        answer = call_tool(app, "forge.ask", {"project_id": arguments.project})
+        proposed = _proposals(app, answer.data, arguments.model, terminal)
+        if not terminal.is_interactive:
+            return _print_proposals(answer.data["project_id"], proposed, terminal)
+        answer = _judge_proposals(app, answer, proposed, terminal)
+    return terminal.answer(answer, lambda data: _show(data, None, terminal))
+
+
+def _proposals(app: App, asked: Mapping[str, Any], model: str | None, terminal: Terminal) -> dict[str, dict[str, Any]]:
+    """Return what a model proposes. Raises: AnswersIncomplete before the idea is known, refusals of asking a model."""
+    import asyncio
+
+    from aop.forge.generation.suggestions import IDEA, fitting_answers, suggest_answers
+    from aop.wiring.build import build_brain
+    from aop.wiring.generation import PRODUCT
+
+    project, mode = asked["project_id"], asked["mode"]
+    answers = {
+        section["section"]: {each["field"]: each["answer"] for each in section["questions"] if each["answer"]}
+        for section in asked["sections"]
+    }
+    if not answers[IDEA[0]].get(IDEA[1]):
+        raise AnswersIncomplete(
+            f"A model has nothing to go by before `{'.'.join(IDEA)}` is answered.",
+            hint=f"Say in one or two sentences what it is: `aop forge ask {project} --section {IDEA[0]}`.",
+        )
+    brain, kernel = build_brain(app.settings, chosen=model, product=PRODUCT), app.gateway.kernel
+    name = call_tool(app, "forge.project_show", {"project_id": project}).data["name"]
+    terminal.say("Asking the model")
+    fence = kernel.new_id("fence")
+    given = asyncio.run(suggest_answers(brain, name=name, mode=mode, answers=answers, fence=fence))
+    terminal.say(f"{given.model} proposes {count(len(given.value.answers), 'answer')}.")
+
+    def secret_rules(text: str) -> list[str]:
+        return sorted({finding.rule for finding in kernel.redact.secrets_in(text)})
+
+    return fitting_answers(given.value, mode=mode, answers=answers, secret_rules=secret_rules)
+
+
+def _print_proposals(project: str, proposed: Mapping[str, Json], terminal: Terminal) -> int:
+    terminal.say(f"Nothing was stored. Read and correct them in a file, then: aop forge ask {project} --from FILE.yaml")
+    text = dump_yaml(proposed).removesuffix("\n") if proposed else ""
+    return terminal.result({"project_id": project, "stored": False, "answers": proposed}, text)
+
+
+def _judge_proposals(
+    app: App, asked: Envelope, proposed: Mapping[str, Mapping[str, Any]], terminal: Terminal
+) -> Envelope:
+    """Show each proposal, and store it if the person says yes."""
+    answer = asked
+    todo = [
+        (section, question)
+        for section in asked.data["sections"]
+        for question in section["questions"]
+        if question["field"] in proposed.get(section["section"], {})
+    ]
+    for number, (section, question) in enumerate(todo, start=1):
+        value = proposed[section["section"]][question["field"]]
+        terminal.say(f"[{number}/{len(todo)}] {section['title']}: {question['question']}")
+        lines = [value] if isinstance(value, str) else [each if isinstance(each, str) else join(each) for each in value]
+        terminal.say("\n".join(f"  proposed: {visible(line)}" for text in lines for line in text.splitlines()))
+        if terminal.confirm("Take it?"):
+            one = {section["section"]: {question["field"]: value}}
+            answer = _stored(app, asked.data["project_id"], one, terminal) or answer
     return answer
 
 
@@ -134,9 +227,22 @@ def _show(data: Mapping[str, Any], only: str | None, terminal: Terminal) -> None
     project = data["project_id"]
     if data["next"] is None:
         terminal.say(f"Every required question is answered. Generate the contracts with: aop forge generate {project}")
+        return
+    unanswered = f"{count(data['open'], 'required question')} open (*)."
+    if terminal.is_interactive:
+        terminal.say(f"{unanswered} Continue with: aop forge ask {project}")
     else:
-        how = f"aop forge ask {project}" if terminal.is_interactive else f"aop forge ask {project} --from FILE.yaml"
-        terminal.say(f"{count(data['open'], 'required question')} open (*). Continue with: {how}")
+        terminal.say(f"{unanswered} Write the answers into a file, then: aop forge ask {project} --from FILE.yaml")
+        terminal.say("\n".join(["Such a file, with the open questions:", "", *_example(data)]))
+
+
+def _example(data: Mapping[str, Any]) -> Iterator[str]:
+    """Return a YAML file that asks the required questions which are open."""
+    for section in data["sections"]:
+        unanswered = [each for each in section["questions"] if each["required"] and each["answer"] is None]
+        if unanswered:
+            yield f"{section['section']}:"
+        yield from (f"  {each['field']}: {_FORMS[each['kind']]}  # {each['question']}" for each in unanswered)
 
 
 def _lines(data: Mapping[str, Any], only: str | None) -> Iterator[str]:

@@ -12,24 +12,35 @@ from aop.cli.forge.action import Action
 from aop.cli.shell.parser import Parser
 from aop.cli.shell.terminal import Terminal
 
-ACTIONS: Mapping[str, tuple[str, str]] = {
-    "new": ("projects", "begin a project, for an idea or for a repository"),
-    "ask": ("ask", "answer the questions about a project, or change answers"),
-    "scan": ("scans", "read a commit of this repository: its structure, its dependencies, its health"),
-    "plan": ("scans", "make the renovation plan of the newest scan"),
-    "map": ("scans", "show the packages of the newest scan, or one folder with its files"),
-    "generate": ("generate", "let a model write the nine contracts, or continue where it was interrupted"),
-    "list": ("projects", "list the projects, and how far each is"),
-    "show": ("projects", "show one project with its contracts and builds, or print one contract"),
-    "edit": ("edit", "change one contract, from a file or in your editor"),
-    "history": ("versions", "list the versions of a contract"),
-    "diff": ("versions", "print the difference of two versions of a contract"),
-    "export": ("versions", "write the contracts into a new folder"),
-    "key": ("key", "make, list or revoke the keys for the HTTP interface"),
-    "pin": ("versions", "make a build that keeps reading the contracts as they are now"),
-    "check": ("check", "test the code by the contracts: boundaries, routes, tables"),
-    "tokens": ("tokens", "count what agents were sent for a project or a build"),
+GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "a project and its answers": {
+        "new": ("projects", "begin a project, for an idea or for a repository"),
+        "ask": ("ask", "answer the questions about a project, or change answers"),
+        "list": ("projects", "list the projects, and how far each is"),
+        "show": ("projects", "show one project with its contracts and builds, or print one contract"),
+        "delete": ("projects", "delete a project with its answers, scans and contracts, after showing it"),
+    },
+    "a repository": {
+        "scan": ("scans", "read a commit of this repository: its structure, its dependencies, its health"),
+        "map": ("scans", "show the packages of the newest scan, or one folder with its files"),
+        "plan": ("scans", "make the renovation plan of the newest scan"),
+    },
+    "contracts": {
+        "generate": ("generate", "let a model write the nine contracts, or continue where it was interrupted"),
+        "edit": ("edit", "change one contract, from a file or in your editor"),
+        "history": ("versions", "list the versions of a contract"),
+        "diff": ("versions", "print the difference of two versions of a contract"),
+        "export": ("versions", "write the contracts into a new folder"),
+    },
+    "builds and agents": {
+        "pin": ("versions", "make a build that keeps reading the contracts as they are now"),
+        "check": ("check", "test the code by the contracts: boundaries, routes, tables"),
+        "tokens": ("tokens", "count what agents were sent for a project or a build"),
+        "key": ("key", "make, list or revoke the keys for the HTTP interface"),
+    },
 }
+"""The actions as `aop forge --help` groups them."""
+ACTIONS: Mapping[str, tuple[str, str]] = {name: row for rows in GROUPS.values() for name, row in rows.items()}
 """Each action: the module of this folder that has it in its `ACTIONS`, and what it does."""
 
 
@@ -61,9 +72,12 @@ def action_of(words: Sequence[str]) -> ForgeVerb | None:
     return ForgeVerb(plain[0], import_module(f"aop.cli.forge.{module}").ACTIONS[plain[0]])
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
+def arguments(parser: Parser) -> None:
     """Declare the actions, of which one has to be named."""
-    listed = "; ".join(f"`{name}`: {text}" for name, (_, text) in ACTIONS.items())
-    parser.add_argument(
-        "action", choices=list(ACTIONS), metavar="ACTION", help=f"{listed}; `aop forge ACTION --help` shows more"
+    parser.add_argument("action", choices=list(ACTIONS), metavar="ACTION", help="one of those below")
+    width = max(map(len, ACTIONS)) + 2
+    parser.listing = "".join(
+        f"\n{title}:\n" + "".join(f"  {name:<{width}}{text}\n" for name, (_, text) in rows.items())
+        for title, rows in GROUPS.items()
     )
+    parser.listing += "\n`aop forge ACTION --help` shows the arguments of an action, with examples.\n"

@@ -56,6 +56,10 @@ def _stored_lines(stored: Mapping[str, Any], terminal: Terminal) -> Iterator[str
         for each in stored["contracts"]
     ]
     yield from lines_of(("Contract", "Version", "SHA-256", "Turns", "Input", "Output"), rows, terminal)
+    if stored["contradictions"]:
+        yield f"{count(stored['contradictions'], 'contradiction')}. Read with: aop forge show {project}"
+    else:
+        yield "Contradictions: none"
     yield f"Pin them for a build with: aop forge pin {project}"
 
 

@@ -8,11 +8,14 @@ from typing import Any
 
 from aop.cli.forge.action import Action, declare_nothing, declare_project
 from aop.cli.forge.rows import lines_of, print_text
+from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs
+from aop.core.text.counts import count
 from aop.core.text.visible import visible
 from aop.forge.contracts.types import CONTRACT_TYPES
+from aop.forge.projects.questionnaire import sections_for
 
 
 def _declare_new(parser: argparse.ArgumentParser) -> None:
@@ -84,7 +87,7 @@ def _project_lines(data: Mapping[str, Any], terminal: Terminal) -> Iterator[str]
     yield f"Status: {data['status']} ({data['mode']}, {data['flow']})"
     yield f"Answered: {', '.join(data['answered']) or 'nothing yet'}"
     if data["scan_run"]:
-        yield f"Scan: {data['scan_run']}"
+        yield f"Scan: {data['scan_run']} ({'with' if data['is_planned'] else 'no'} renovation plan)"
     if not data["contracts"]:
         yield f"Contracts: none yet. {_next_step(data)}"
         return
@@ -109,15 +112,61 @@ def _project_lines(data: Mapping[str, Any], terminal: Terminal) -> Iterator[str]
 
 def _next_step(data: Mapping[str, Any]) -> str:
     project = data["project_id"]
+    generate = f"aop forge generate {project}"
     if data["scan_run"]:
-        return f"Plan the renovation with: aop forge plan {project}; then: aop forge generate {project}"
+        if data["is_planned"]:
+            return f"Generate them with: {generate}"
+        return f"Plan the renovation with: aop forge plan {project}; then: {generate}"
     if not data["answered"]:
         return f"Answer its questions with: aop forge ask {project}; or read a repository: aop forge scan {project}"
-    return f"When all questions are answered (aop forge ask {project}): aop forge generate {project}"
+    if len(data["answered"]) < len(sections_for(data["mode"])):
+        return f"Answer the other questions with: aop forge ask {project}; then: {generate}"
+    return f"Generate them with: {generate}"
+
+
+def _declare_delete(parser: argparse.ArgumentParser) -> None:
+    declare_project(parser)
+    parser.add_argument("--yes", action="store_true", help="delete without asking")
+    parser.add_argument(
+        "--abandon-builds",
+        action="store_true",
+        help="delete also builds that pinned its contracts and have not begun; their agents can read nothing more",
+    )
+
+
+def delete(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Show what a deletion removes, ask for the project by name, delete it."""
+    request = {"project_id": arguments.project, "abandon_builds": arguments.abandon_builds}
+    with open_app(arguments) as app:
+        planned = call_tool(app, "forge.project_delete", request)
+        if terminal.json and not arguments.yes:
+            return terminal.answer(planned, lambda _planned: None, code=Exit.NOT_PROVEN)
+        if not arguments.yes and not _is_wanted(planned.data, terminal):
+            terminal.say("Not deleted. Nothing changed.")
+            return Exit.NOT_PROVEN
+        from aop.wiring.generation import generations_ended
+
+        with generations_ended(app, planned.data["project_id"]):
+            seen = {"dry_run": False, "expected_version": planned.data["version"]}
+            done = call_tool(app, "forge.project_delete", {**request, **seen})
+    return terminal.answer(done, lambda data: terminal.say(f"Deleted {data['project_id']}. Its history: aop logs"))
+
+
+def _is_wanted(planned: Mapping[str, Any], terminal: Terminal) -> bool:
+    """Ask for the id of the project, which is not typed by mistake. Raises: InvalidCliArgs without a terminal."""
+    project = planned["project_id"]
+    if not terminal.is_interactive:
+        raise InvalidCliArgs("There is no terminal to ask on.", hint="Pass `--yes` to delete it without a question.")
+    versions, batches = count(planned["contracts"], "contract version"), count(planned["batches"], "batch")
+    terminal.say(f"Project  {project}: {visible(planned['name'])}")
+    terminal.say(f"Removes  its answers, {count(planned['scans'], 'scan')}, {versions} in {batches}")
+    terminal.say(f"Builds   {', '.join(planned['builds']) or 'none'}")
+    return bool(terminal.ask(f"This cannot be undone. Type `{project}` to delete it: ") == project)
 
 
 ACTIONS: Mapping[str, Action] = {
     "new": Action(_declare_new, new),
     "list": Action(declare_nothing, list_projects),
     "show": Action(_declare_show, show),
+    "delete": Action(_declare_delete, delete),
 }

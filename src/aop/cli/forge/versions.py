@@ -69,6 +69,7 @@ def diff(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def _declare_export(parser: argparse.ArgumentParser) -> None:
     declare_project(parser)
     parser.add_argument("folder", metavar="DIR", help="a new or empty folder")
+    parser.add_argument("--build", metavar="B", help="the contracts that this build pinned (default: the newest)")
     parser.add_argument("--yes", action="store_true", help="write into the checkout of the repository without asking")
 
 
@@ -76,13 +77,14 @@ def export(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Write the nine contracts into a folder, all or none."""
     folder = Path(os.path.abspath(arguments.folder))
     with open_app(arguments, to_read=True) as app:
-        batch = call_tool(app, "forge.contract_export", {"project_id": arguments.project}).data
+        request = {"project_id": arguments.project, "build_id": arguments.build}
+        batch = call_tool(app, "forge.contract_export", request).data
         if not (arguments.yes or _may_write(app, folder, terminal)):
             terminal.say("Nothing was written.")
             return Exit.NOT_PROVEN
     put_folder(folder, {each["file"]: each["content"].encode() for each in batch["contracts"]})
     files = [str(folder / each["file"]) for each in batch["contracts"]]
-    data = {"project_id": batch["project_id"], "batch": batch["batch"], "sha256": batch["sha256"], "files": files}
+    data = {**{name: batch[name] for name in ("project_id", "build_id", "batch", "sha256")}, "files": files}
     if not terminal.json:
         terminal.say(f"Wrote {count(len(files), 'contract')} of batch {batch['batch']}.")
     return terminal.result(data, str(folder))
@@ -93,7 +95,7 @@ def _may_write(app: App, folder: Path, terminal: Terminal) -> bool:
     real = Path(os.path.realpath(folder))
     if not real.is_relative_to(os.path.realpath(app.root)):
         return True
-    if terminal.json:
+    if not terminal.is_interactive:
         hint = "Name a folder elsewhere, or pass `--yes`."
         raise InvalidCliArgs(f"`{folder}` lies in the checkout of this repository.", hint=hint)
     return terminal.confirm(f"`{folder}` lies in the checkout of this repository. Write the contracts there?")

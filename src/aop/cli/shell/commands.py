@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from aop.core.errors import Json, with_names
 from aop.wiring.catalogue import CATALOGUE
 
 COMMANDS: Mapping[str, str] = {
@@ -23,12 +24,15 @@ COMMANDS: Mapping[str, str] = {
     "feature.undo": "aop undo FEATURE",
     "forge.ask": "aop forge ask PROJECT",
     "forge.check": "aop forge check PROJECT",
+    "forge.contract_diff": "aop forge diff PROJECT TYPE A B",
     "forge.contract_edit": "aop forge edit PROJECT TYPE",
     "forge.contract_history": "aop forge history PROJECT TYPE",
+    "forge.contract_show": "aop forge show PROJECT TYPE",
     "forge.key_list": "aop forge key list",
     "forge.key_new": "aop forge key new",
     "forge.pin": "aop forge pin PROJECT",
     "forge.plan": "aop forge plan PROJECT",
+    "forge.project_delete": "aop forge delete PROJECT",
     "forge.project_list": "aop forge list",
     "forge.project_new": "aop forge new NAME",
     "forge.project_show": "aop forge show PROJECT",
@@ -55,12 +59,11 @@ COMMANDS: Mapping[str, str] = {
 _NAME = re.compile(r"`([a-z_]+(?:\.[a-z_]+)?)`")
 
 
-def with_commands(hint: str, feature: object = None) -> str:
-    """Return a hint with a command in place of each tool, for a feature if there is one."""
+def with_commands(hint: str, details: Mapping[str, Json]) -> str:
+    """Return a hint with a command in place of each tool, with the names that the details have."""
 
     def command(name: re.Match[str]) -> str:
         tool = name[1]
         return f"`{COMMANDS.get(tool, f'aop call {tool}')}`" if tool in CATALOGUE else name[0]
 
-    commands = _NAME.sub(command, hint)
-    return commands.replace("FEATURE", feature) if isinstance(feature, str) else commands
+    return with_names(_NAME.sub(command, hint), details)

@@ -18,6 +18,9 @@ class Parser(argparse.ArgumentParser):
     action = ""
     """The action of the verb that it parses, if each has arguments of its own."""
 
+    listing = ""
+    """What its help lists before the examples: the actions of a verb, in groups."""
+
     @property
     def actions(self) -> tuple[argparse.Action, ...]:
         """Return the options and words that it takes."""
@@ -34,7 +37,8 @@ class Parser(argparse.ArgumentParser):
     def format_help(self) -> str:
         """Return the help of a verb, with its examples."""
         lines = "".join(f"  {line}\n" for line in self.examples)
-        return super().format_help() + (f"\nexamples:\n{lines}" if lines else "")
+        examples = f"\nexamples:\n{lines}" if lines and not self.listing else ""
+        return super().format_help() + self.listing + examples
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         """Refuse a value that is not one of the choices, and name the closest one. Raises: ArgumentError."""

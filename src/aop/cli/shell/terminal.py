@@ -119,18 +119,17 @@ class Terminal:
         if self.json:
             return self._object(exit_of(code), {"error": error}, evidence)
         self.say(f"aop: {error['message']} [{code}]")
-        details = error["details"]
-        feature = details.get("feature_id") if isinstance(details, Mapping) else None
-        actions = details.get("suggested_next_actions", ()) if isinstance(details, Mapping) else ()
+        details: Mapping[str, Any] = error["details"] if isinstance(error["details"], Mapping) else {}
+        actions = details.get("suggested_next_actions", ())
         from aop.cli.shell.commands import with_commands
 
-        conflicts: Any = details.get("conflicts") if code == "merge_conflict" and isinstance(details, Mapping) else None
+        conflicts: Any = details.get("conflicts") if code == "merge_conflict" else None
         if conflicts:
             from aop.core.text.conflicts import conflict_lines
 
             self.say("\n".join(conflict_lines(conflicts)))
         for action in actions if isinstance(actions, (list, tuple)) else ():
-            self.say(f"  {with_commands(str(action), feature)}")
+            self.say(f"  {with_commands(str(action), details)}")
         if evidence.get("log_path"):
             self.say(f"  Log: {evidence['log_path']}")
         return exit_of(code)

@@ -14,14 +14,12 @@ from aop.forge.broker.role_briefs import role_prompt
 from aop.forge.broker.sessions import Scope
 from aop.forge.contracts.examples import example_of
 from aop.forge.contracts.types import CONTRACT_TYPES, FORMATS, OTHER_NAMES, BuildMode, ContractFormat, ContractType
+from aop.forge.projects.artifacts import CONTRACT_ARTIFACT
 from aop.forge.projects.batches import batch_of, contract_in
 from aop.forge.projects.documents import Artifact, ContractBatch, ContractVersion, artifact_key
 from aop.kernel.record.port import Snapshot
 
 Source: TypeAlias = Literal["snapshot", "db", "template", "artifact"]
-
-ARTIFACT_TYPE = "contract"
-"""The type of an artifact that stands for a contract."""
 
 BUILDER_TEXTS: Mapping[str, str] = {
     "builder_contract": "builder_contract",
@@ -113,7 +111,7 @@ def template_of(mode: BuildMode, name: str) -> FoundContract | None:
 
 
 def _artifact(view: Snapshot, scope: Scope | None, name: str, *, now: str) -> FoundContract | None:
-    found = None if scope is None else find_artifact(view, scope, ARTIFACT_TYPE, name, now=now)
+    found = None if scope is None else find_artifact(view, scope, CONTRACT_ARTIFACT, name, now=now)
     if found is None:
         return None
     return FoundContract(name=name, content=text_of(found.content), source="artifact", updated_at=found.created_at)

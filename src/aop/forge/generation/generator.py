@@ -191,6 +191,11 @@ class _Progress:
         self._generation_id = generation_id
         self._turn = 0
         self._tokens: int | None = 0
+        number = CONTRACT_TYPES.index(assignment.contract_type) + 1
+        # A comparison, which notes nothing, writes each contract both ways.
+        way = "" if generation_id else f" by {assignment.way}"
+        self._place = f"contract {number} of {len(CONTRACT_TYPES)}, {assignment.contract_type}{way}"
+        generator.report(f"{self._place}: asking the model")
 
     def note(self, event: object) -> None:
         """Note a reply; nothing else is a turn."""
@@ -201,9 +206,7 @@ class _Progress:
         self._tokens = None if self._tokens is None or used is None else self._tokens + used
         each = self._assignment.contract_type
         spent = "" if self._tokens is None else f", {self._tokens:,} tokens"
-        self._generator.report(
-            f"contract {CONTRACT_TYPES.index(each) + 1} of {len(CONTRACT_TYPES)}, {each}: turn {self._turn}{spent}"
-        )
+        self._generator.report(f"{self._place}: turn {self._turn}{spent}")
         if self._generation_id:
             self._generator.call(
                 "forge.generation_progress",

@@ -87,8 +87,7 @@ def _scanned(run: ScoutRun | None, project: ForgeProject) -> tuple[dict[str, Jso
         raise ScanNotDeep(message, hint=scan_again, **facts)
     if run.plan is None:
         raise RenovationPlanMissing(
-            f"The scan `{run.run_id}` has no renovation plan; it is made by"
-            f" POST `/scout/runs/{run.run_id}/upgrade-plan`.",
+            f"The scan `{run.run_id}` has no renovation plan.",
             hint=f"Make it with `aop forge plan {project.project_id}`, then generate again.",
             **facts,
         )

@@ -25,7 +25,9 @@ def strip_code_fences(text: str) -> str:
 
 def instructions(*, tools: bool) -> str:
     """Return the instructions of a mission, with tools or without."""
-    return f"{_prompt('contract_writer.md')}\n{_prompt('with_tools.md' if tools else 'without_tools.md')}".strip()
+    return (
+        f"{prompt_text('contract_writer.md')}\n{prompt_text('with_tools.md' if tools else 'without_tools.md')}".strip()
+    )
 
 
 def task_of(contract_type: ContractType) -> str:
@@ -42,9 +44,10 @@ def shown_value(value: Json) -> str:
 
 @cache
 def _tasks() -> dict[str, str]:
-    found = sections_of(_prompt("contract_tasks.md"))
+    found = sections_of(prompt_text("contract_tasks.md"))
     return {each.title: "\n".join(each.own).strip() for each in found if each.level == 2}
 
 
-def _prompt(name: str) -> str:
+def prompt_text(name: str) -> str:
+    """Return a prompt that comes with the program."""
     return (files("aop.forge") / "prompts" / name).read_text("utf-8")

@@ -16,6 +16,8 @@ from aop.kernel.gateway.calls import Kernel
 from aop.kernel.record.documents.base import next_version
 from aop.kernel.record.port import Snapshot, Transaction
 
+CONTRACT_ARTIFACT = "contract"
+"""The type of an artifact that stands for a contract."""
 LIFE = timedelta(hours=24)
 LONGEST_PART = 60
 """The most characters of a type or a name."""

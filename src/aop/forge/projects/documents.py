@@ -51,6 +51,8 @@ class ForgeProject(Document, frozen=True, kw_only=True):
     build_count: int = 0
     scan_run: str = ""
     """The newest scan; empty for a project that was never scanned."""
+    deleted_at: str = ""
+    """When it was deleted; then nothing but its id and its owner is left."""
 
 
 class ForgeAnswers(Document, frozen=True, kw_only=True):

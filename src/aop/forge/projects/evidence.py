@@ -20,7 +20,7 @@ from aop.forge.projects.documents import (
 from aop.kernel.record.documents.base import Document, digest_of
 from aop.kernel.record.port import Event, Snapshot
 
-KINDS = ("project_begun", "contracts_stored", "contracts_pinned")
+KINDS = ("project_begun", "contracts_stored", "contracts_pinned", "project_deleted")
 
 
 def prove_contracts(view: Snapshot) -> Mapping[str, int]:
@@ -49,6 +49,8 @@ class _JournalFacts:
         self.batches: dict[str, int] = {}
         self.digests: dict[str, str] = {}
         """By kind and key, as messages name them; taken out when found."""
+        self.deleted: set[str] = set()
+        self._of_project: dict[str, list[str]] = {}
 
     def take(self, event: Event) -> None:
         payload: Any = event.payload
@@ -56,11 +58,24 @@ class _JournalFacts:
         if event.kind == "project_begun":
             self.owners[project] = payload["owner"]
         elif event.kind == "contracts_pinned":
-            self.digests[_name(ForgeBuild, payload["build_id"])] = payload["document"]
+            self._expect(project, _name(ForgeBuild, payload["build_id"]), payload["document"])
+        elif event.kind == "project_deleted":
+            self._forget(project)
         else:
             self.batches[project] = payload["batch"]
             for name, digest in payload["documents"].items():
-                self.digests[_named_document(project, name, payload)] = digest
+                self._expect(project, _named_document(project, name, payload), digest)
+
+    def _expect(self, project: str, name: str, digest: str) -> None:
+        self.digests[name] = digest
+        self._of_project.setdefault(project, []).append(name)
+
+    def _forget(self, project: str) -> None:
+        """Expect nothing more of a project that a person deleted; documents of it would be found as unrecorded."""
+        self.deleted.add(project)
+        self.batches.pop(project, None)
+        for name in self._of_project.pop(project, ()):
+            del self.digests[name]
 
 
 def _named_document(project: str, name: str, payload: Any) -> str:
@@ -79,6 +94,10 @@ def _check_projects(view: Snapshot, journal: _JournalFacts) -> None:
         project = found.pop(name, None)
         if project is None:
             raise _broken("missing", f"The project `{name}` is missing from the record")
+        if bool(project.deleted_at) is not (name in journal.deleted):
+            raise _broken(
+                "changed", f"The project `{name}` is deleted in the record or in the journal, and not in both"
+            )
         if (project.owner, project.batch) != (owner, journal.batches.get(name, 0)):
             raise _broken("changed", f"The project `{name}` does not have the owner and the batch of the journal")
     if found:

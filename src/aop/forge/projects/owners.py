@@ -45,7 +45,12 @@ def own_projects(view: Snapshot, principal: Principal) -> Iterator[ForgeProject]
 
 
 def may_reach(principal: Principal, project: ForgeProject) -> bool:
-    """Tell whether a project is the caller's, and within the reach of its token."""
+    """Tell whether a project is there, the caller's, and within the reach of its token."""
+    return not project.deleted_at and is_own(principal, project)
+
+
+def is_own(principal: Principal, project: ForgeProject) -> bool:
+    """Tell whether a project is or was the caller's, and within the reach of its token."""
     return project.owner == principal.user and principal.project in (None, project.project_id)
 
 

@@ -18,8 +18,8 @@ REGISTRIES = "registries"
 class Scanner(Protocol):
     """Reads the sources, manifests and lock files of a commit; never the checkout."""
 
-    def commit_named(self, ref: str) -> CommitId | None:
-        """Return the commit that a branch, a tag or an id names; None if none does."""
+    def commit_named(self, ref: str) -> CommitId:
+        """Return the commit that a branch, a tag or an id names. Raises: UnknownRef, FilesClosed."""
 
     def read(self, commit: CommitId, report: Report) -> Inventory:
         """Read the tree of a commit. A file that cannot be read is a warning, never a failure.

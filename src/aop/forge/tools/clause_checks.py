@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from aop.core.errors import Json, UnknownRef
+from aop.core.errors import Json
 from aop.core.ids import CommitId
 from aop.forge.check.clauses import Clause, contracts_to_check
 from aop.forge.check.code_files import code_at
@@ -70,7 +70,7 @@ def accept(call: Call, arguments: AcceptClause) -> Outcome:
 
 
 def _judged(call: Call, arguments: CheckCode) -> tuple[CommitId, Sequence[Clause]]:
-    """Return the clauses of the newest contracts, judged on a commit. Raises: UnknownRef, NoContracts."""
+    """Return the clauses of the newest contracts, judged on a commit. Raises: UnknownRef, FilesClosed, NoContracts."""
     with call.kernel.record.read() as view:
         project: ForgeProject = the_project(view, arguments.project_id, call.principal)
         batch = the_newest_batch(view, project)
@@ -78,8 +78,6 @@ def _judged(call: Call, arguments: CheckCode) -> tuple[CommitId, Sequence[Clause
     contracts = contracts_to_check(texts, project.mode)
     scanner = scanner_of(call.kernel)
     commit = scanner.commit_named(arguments.ref)
-    if commit is None:
-        raise UnknownRef(f"`{call.kernel.redact(arguments.ref)}` names no commit of this repository.")
     return commit, clauses_of(contracts, code_at(commit, scanner, call.kernel.git.objects, call.report))
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from aop.core.errors import VersionConflict
+from aop.core.errors import UnknownForgeBuild, VersionConflict
 from aop.core.structs import copy_fields
 from aop.core.text.differences import unified_difference
 from aop.forge.contracts.readers import read_contract
@@ -14,16 +14,18 @@ from aop.forge.contracts.types import ContractType, file_name
 from aop.forge.projects.batches import (
     contract_in,
     contracts_in,
+    pinned_batch,
     store_contracts,
     the_newest_batch,
     the_version,
     versions_of,
 )
 from aop.forge.projects.documents import ContractBatch, ContractVersion, ForgeProject
-from aop.forge.projects.owners import the_project
+from aop.forge.projects.owners import the_build, the_project
 from aop.forge.tools.facts import ContractFacts, contract_facts
 from aop.forge.tools.projects import ProjectArguments
 from aop.kernel.gateway.calls import Call, Outcome, Tool
+from aop.kernel.gateway.principals import Principal
 from aop.kernel.gateway.role_sets import COORDINATORS
 from aop.kernel.record.documents.base import Positive
 from aop.kernel.record.port import Snapshot, Transaction
@@ -102,6 +104,11 @@ class ContractDifference(Struct, frozen=True, kw_only=True):
     """A unified diff; empty if the two have the same content."""
 
 
+class ExportContracts(ProjectArguments, frozen=True, kw_only=True):
+    build_id: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    """A build of the project: the contracts that it began with. Without one, the newest."""
+
+
 class ExportedFile(Struct, frozen=True, kw_only=True):
     contract_type: str
     """The contract."""
@@ -119,7 +126,9 @@ class ExportedBatch(Struct, frozen=True, kw_only=True):
     project_id: str
     """The project."""
     batch: int
-    """The number of the newest batch."""
+    """The number of the batch: the newest, or the one that the build pinned."""
+    build_id: str | None
+    """The build; null for the newest batch."""
     sha256: str
     """Its digest."""
     contracts: tuple[ExportedFile, ...]
@@ -174,8 +183,18 @@ def _expected_batch(view: Snapshot, project: ForgeProject, arguments: EditContra
     current = batch.contracts[arguments.contract_type].number
     if current != arguments.expected_version:
         what = f"The {arguments.contract_type} contract of `{project.project_id}`"
-        raise VersionConflict(what, expected=arguments.expected_version, current=current)
+        raise VersionConflict(
+            what, expected=arguments.expected_version, current=current, hint=_edit_again(arguments, current)
+        )
     return batch
+
+
+def _edit_again(arguments: EditContract, current: int) -> str:
+    which, old = f"{arguments.project_id} {arguments.contract_type}", arguments.expected_version
+    changes = f"See what changed with `aop forge diff {which} {old} {current}`" if old < current else ""
+    newest = f"{'get' if changes else 'Get'} the newest text with `aop forge show {which}`"
+    again = f"and change that: `aop forge edit {which} --file FILE --expect {current}`"
+    return f"{f'{changes}, ' if changes else ''}{newest}, {again}."
 
 
 def contract_history(call: Call, arguments: ContractArguments) -> Outcome:
@@ -206,13 +225,28 @@ def _label(contract: ContractVersion) -> str:
     return f"{file_name(contract.contract_type)} (version {contract.number})"
 
 
-def export_contracts(call: Call, arguments: ProjectArguments) -> Outcome:
-    """Return the nine contracts of the newest batch, each with the name of its file."""
+def export_contracts(call: Call, arguments: ExportContracts) -> Outcome:
+    """Return the nine contracts of the newest batch or of a build, each with the name of its file."""
     with call.kernel.record.read() as view:
         project = the_project(view, arguments.project_id, call.principal)
-        batch = the_newest_batch(view, project)
+        batch = _exported_batch(view, project, arguments.build_id, call.principal)
         files = tuple(map(_exported, contracts_in(view, batch)))
-    return ExportedBatch(project_id=project.project_id, batch=batch.number, sha256=batch.sha256, contracts=files)
+    return ExportedBatch(
+        project_id=project.project_id,
+        batch=batch.number,
+        build_id=arguments.build_id,
+        sha256=batch.sha256,
+        contracts=files,
+    )
+
+
+def _exported_batch(view: Snapshot, project: ForgeProject, build_id: str | None, principal: Principal) -> ContractBatch:
+    if build_id is None:
+        return the_newest_batch(view, project)
+    build = the_build(view, build_id, principal)
+    if build.project_id != project.project_id:
+        raise UnknownForgeBuild(build_id)
+    return pinned_batch(view, build)
 
 
 def _exported(contract: ContractVersion) -> ExportedFile:
@@ -265,8 +299,8 @@ TOOLS = (
     ),
     Tool(
         name="forge.contract_export",
-        summary="Return the nine contracts of a project with the names of their files.",
-        arguments=ProjectArguments,
+        summary="Return the nine contracts of a project or of a build with the names of their files.",
+        arguments=ExportContracts,
         output=ExportedBatch,
         roles=COORDINATORS,
         run=export_contracts,

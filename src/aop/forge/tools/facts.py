@@ -9,7 +9,7 @@ from msgspec import Struct
 from aop.core.structs import copy_fields
 from aop.forge.contracts.consistency import Contradiction
 from aop.forge.projects.batches import contracts_in, judged, newest_batch
-from aop.forge.projects.documents import ContractVersion, ForgeAnswers, ForgeBuild, ForgeProject
+from aop.forge.projects.documents import ContractVersion, ForgeAnswers, ForgeBuild, ForgeProject, ScoutRun
 from aop.forge.projects.questionnaire import complete_sections
 from aop.kernel.record.port import Snapshot
 
@@ -66,6 +66,8 @@ class ProjectFacts(ProjectRow, frozen=True, kw_only=True):
     """The user that it belongs to."""
     scan_run: str
     """The newest scan; empty if there is none."""
+    is_planned: bool
+    """Whether that scan has a renovation plan."""
     answered: tuple[str, ...]
     """The complete sections of the questionnaire."""
     sha256: str
@@ -87,9 +89,11 @@ def project_facts(view: Snapshot, project: ForgeProject) -> ProjectFacts:
     """Return all that is recorded of a project, without the contents of its contracts."""
     batch = newest_batch(view, project)
     answers = view.get(ForgeAnswers, project.project_id)
+    scan = view.get(ScoutRun, project.scan_run) if project.scan_run else None
     return copy_fields(
         ProjectFacts,
         project,
+        is_planned=scan is not None and scan.plan is not None,
         answered=() if answers is None else complete_sections(project.mode, answers.sections),
         sha256="" if batch is None else batch.sha256,
         contracts=() if batch is None else tuple(map(contract_facts, contracts_in(view, batch))),

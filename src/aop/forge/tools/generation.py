@@ -12,7 +12,8 @@ from aop.core.errors import GenerationOutdated, Json, NoContracts
 from aop.forge.contracts.readers import MAX_CONTRACT_BYTES, read_contract
 from aop.forge.contracts.types import CONTRACT_TYPES, ContractType
 from aop.forge.generation.inputs import inputs_of
-from aop.forge.projects.batches import GENERATED, contracts_in, newest_batch, store_contracts
+from aop.forge.projects.artifacts import CONTRACT_ARTIFACT, ArtifactPlace, store_artifact
+from aop.forge.projects.batches import GENERATED, contracts_in, judged, newest_batch, store_contracts
 from aop.forge.projects.documents import ContractBatch
 from aop.forge.projects.owners import the_project
 from aop.forge.tools.projects import ProjectArguments
@@ -75,6 +76,8 @@ class Stored(Struct, frozen=True, kw_only=True):
     """The nine contracts of the batch."""
     usage: Mapping[str, Usage]
     """Turns and tokens of each contract that was written."""
+    contradictions: int = 0
+    """The number of contradictions between the nine contracts, and to the answers."""
 
 
 def generation_inputs(call: Call, arguments: ProjectArguments) -> Outcome:
@@ -113,14 +116,11 @@ def store(call: Call, arguments: Store, tx: Transaction) -> Outcome:
     for contract_type, content in arguments.contracts.items():
         read_contract(contract_type, content, project.mode)
     batch = store_contracts(call, tx, project, arguments.contracts, author=GENERATED)
+    _copy_to_artifacts(call, tx, batch)
     usage = {each.value: dict(used) for each, used in arguments.usage.items()}
     tx.append(
         call.event("contracts_generated", None, project_id=project.project_id, batch=batch.number, usage={**usage})
     )
-    return _stored(batch, usage)
-
-
-def _stored(batch: ContractBatch, usage: Mapping[str, Usage]) -> Stored:
     return Stored(
         project_id=batch.project_id,
         batch=batch.number,
@@ -130,7 +130,15 @@ def _stored(batch: ContractBatch, usage: Mapping[str, Usage]) -> Stored:
             for each, entry in batch.contracts.items()
         ),
         usage=usage,
+        contradictions=len(judged(tx, project, batch).contradictions),
     )
+
+
+def _copy_to_artifacts(call: Call, tx: Transaction, batch: ContractBatch) -> None:
+    """Keep what was generated beside the other artifacts of the project, for a day (FORGE-144)."""
+    for each in contracts_in(tx, batch):
+        place = ArtifactPlace(project_id=batch.project_id, artifact_type=CONTRACT_ARTIFACT, name=each.contract_type)
+        store_artifact(call.kernel, tx, place, each.content)
 
 
 TOOLS = (

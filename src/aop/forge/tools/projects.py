@@ -69,7 +69,7 @@ def _new_id(call: Call, view: Snapshot, name: str) -> str:
     known = view.get(ForgeProject, slug)
     if known is not None and may_reach(call.principal, known):
         raise ForgeProjectExists(f"The project `{slug}` already exists.", project_id=slug)
-    # Another user's project of that name is not revealed: the id gets a number.
+    # Another user's project of that name is not revealed, and the id of a deleted one not used again.
     candidates = (slug if number == 1 else f"{slug}-{number}" for number in count(1))
     return next(each for each in candidates if view.get(ForgeProject, each) is None)
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from aop.core.errors import Json, NothingToScan, NotScanned, UnknownRef
+from aop.core.errors import Json, NothingToScan, NotScanned
 from aop.core.redaction.redactor import mask_json
 from aop.core.text.counts import count
 from aop.forge.projects.documents import ForgeProject, ScoutRun
@@ -35,7 +35,7 @@ class Scan(ProjectArguments, frozen=True, kw_only=True):
 
 class ScanShow(ProjectArguments, frozen=True, kw_only=True):
     path: Annotated[str, Meta(max_length=1000)] = ""
-    """A folder whose packages are shown with their files; empty: all packages, without files."""
+    """A folder whose packages are shown with their files, `.` for all; empty: all packages, without files."""
 
 
 class ScanSummary(Struct, frozen=True, kw_only=True):
@@ -88,8 +88,6 @@ def scan(call: Call, arguments: Scan) -> Outcome:
     with kernel.record.read() as view:
         project = the_project(view, arguments.project_id, call.principal)
     commit = scanner.commit_named(arguments.ref)
-    if commit is None:
-        raise UnknownRef(f"`{kernel.redact(arguments.ref)}` names no commit of this repository.")
     call.report(f"Reading the commit {commit[:12]}")
     report_step = _with_events(call, project)
     inventory = scanner.read(commit, report_step)
@@ -140,7 +138,7 @@ def _with_events(call: Call, project: ForgeProject) -> Report:
 
 
 def show_scan(call: Call, arguments: ScanShow) -> Outcome:
-    """Return the newest scan of a project, with its map at the level that is asked for."""
+    """Return the newest scan of a project, with its map at the level that is asked for. Raises: UnknownPackage."""
     with call.kernel.record.read() as view:
         run = the_scan(view, the_project(view, arguments.project_id, call.principal))
     architecture = msgspec.convert(run.results["architecture"], Architecture)

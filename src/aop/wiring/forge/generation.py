@@ -57,7 +57,7 @@ class ContractGeneration:
 
     def compare(self, brain: Brain) -> Mapping[str, Any]:
         """Write all contracts by tools and by snowball, and store nothing (FORGE-234). Raises: as `generate`."""
-        with self._generator(brain, f"{self.inputs.project_id}.compare") as generator:
+        with self._generator(brain, _comparison_of(self.inputs.project_id)) as generator:
             return asyncio.run(compare_ways(generator, self._inputs_for(CONTRACT_TYPES)))
 
     def _inputs_for(self, types: Sequence[ContractType]) -> GenerationInputs:
@@ -67,7 +67,7 @@ class ContractGeneration:
         return msgspec.structs.replace(self.inputs, contracts=kept)
 
     @contextmanager
-    def _generator(self, brain: Brain, run: str = "") -> Iterator[Generator]:
+    def _generator(self, brain: Brain, run: RunId | None = None) -> Iterator[Generator]:
         kernel = self._app.gateway.kernel
         runs = RunFiles(self._app.root / RUNS, busy=GenerationBusy)
         with runs.lock(RunId(run or self.inputs.project_id)) as steps:
@@ -88,6 +88,23 @@ class ContractGeneration:
             raise ToolRefused(answer.error, answer.evidence)
         data: Mapping[str, Any] = answer.data
         return data
+
+
+@contextmanager
+def generations_ended(app: App, project_id: str) -> Iterator[None]:
+    """Keep generations of a project from working for a while; afterwards, forget all that they had written.
+
+    Raises: GenerationBusy.
+    """
+    runs = RunFiles(app.root / RUNS, busy=GenerationBusy)
+    with runs.lock(RunId(project_id)) as written, runs.lock(_comparison_of(project_id)) as compared:
+        yield
+        written.forget()
+        compared.forget()
+
+
+def _comparison_of(project_id: str) -> RunId:
+    return RunId(f"{project_id}.compare")
 
 
 def _settings(rules: ForgeRules) -> GenerationSettings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import IO, cast
 
@@ -10,6 +11,7 @@ from msgspec import Struct
 from aop.adapters.git.objects.loose import id_of, object_bytes
 from aop.adapters.git.process.output import file_mode, object_id, text_of
 from aop.adapters.git.process.program import GitDir
+from aop.core.errors import UnknownRef
 from aop.core.ids import CommitId, ObjectId
 from aop.kernel.ports.git import FileMode
 
@@ -23,11 +25,16 @@ class SizedEntry(Struct, frozen=True, gc=False):
     size: int
 
 
-def commit_named(git: GitDir, ref: str) -> CommitId | None:
-    """Return the commit that a branch, a tag or an id names; None if none does."""
+def commit_named(git: GitDir, ref: str) -> CommitId:
+    """Return the commit that a branch, a tag or an id names. Raises: UnknownRef, with the words of git."""
     asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
     ran = git.run(*asked, fine=(0, 1, 128))
-    return CommitId(ObjectId(object_id(ran.out.decode("ascii").strip()))) if ran.code == 0 else None
+    # Git resolves `^REF`, which leaves commits out, to an id with a mark.
+    if ran.code == 0 and not ran.out.startswith(b"^"):
+        return CommitId(ObjectId(object_id(ran.out.decode("ascii").strip())))
+    said = re.sub(r"^(?:fatal|error): ", "", ran.err.partition("\n")[0])
+    words = f": git says `{said}`" if said else ""
+    raise UnknownRef(f"`{ref}` names no commit of this repository{words}.")
 
 
 def sized_entries(git: GitDir, tree: str) -> Iterator[SizedEntry]:

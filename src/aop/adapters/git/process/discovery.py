@@ -9,6 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from aop.adapters.files.closed_places import closed_place
 from aop.adapters.git.process.output import text_of
 from aop.adapters.git.process.program import GitProgram
 from aop.core.errors import FilesClosed, NotARepository
@@ -97,5 +98,7 @@ def _ask(program: GitProgram, path: Path) -> tuple[str, str, str, str]:
         raise NotARepository(f"`{path}` is not a folder.") from error
     lines = text_of(ran.out).splitlines()
     if ran.code != 0 or len(lines) != 4:
+        if closed := closed_place(path.absolute()):
+            raise FilesClosed(closed)
         raise NotARepository(f"`{path}` is not in a git repository with a work tree.")
     return lines[0], lines[1], lines[2], lines[3]

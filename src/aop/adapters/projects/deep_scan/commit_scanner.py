@@ -8,6 +8,7 @@ from importlib.util import find_spec
 
 from msgspec import Struct
 
+from aop.adapters.files.closed_places import closed_place
 from aop.adapters.git.objects.bulk import SizedEntry, commit_named, read_blobs, sized_entries
 from aop.adapters.git.process.output import bytes_of
 from aop.adapters.git.repository import Repository
@@ -24,7 +25,7 @@ from aop.adapters.projects.deep_scan.file_kinds import (
 )
 from aop.adapters.projects.deep_scan.manifests.manifest_reader import read_lock, read_manifest
 from aop.adapters.projects.deep_scan.parse_pool import ParsedFile, Unread, read_all
-from aop.core.errors import ForgeSupportMissing
+from aop.core.errors import FilesClosed, ForgeSupportMissing, UnknownRef
 from aop.core.ids import CommitId
 from aop.core.text.counts import count, list_some
 from aop.forge.scan.file_facts import Language, LockFacts, ManifestFacts, SourceFacts
@@ -71,8 +72,14 @@ class CommitScanner:
         self._repository = repository
         self._cache = FactsCache(repository.root / CACHE)
 
-    def commit_named(self, ref: str) -> CommitId | None:
-        return commit_named(self._repository.git, ref)
+    def commit_named(self, ref: str) -> CommitId:
+        try:
+            return commit_named(self._repository.git, ref)
+        except UnknownRef as unknown:
+            # To git, a branch or an object that it may not open does not exist.
+            if closed := closed_place(self._repository.root):
+                raise FilesClosed(closed) from unknown
+            raise
 
     def read(self, commit: CommitId, report: Report) -> Inventory:
         if missing := [name for name in GRAMMAR_PACKAGES if find_spec(name) is None]:

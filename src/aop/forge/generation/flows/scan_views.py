@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from aop.core.errors import Json
+from aop.core.errors import Json, UnknownPackage
 from aop.forge.generation.inputs import GenerationInputs
 from aop.forge.scan.findings.architecture import map_below
 from aop.forge.scan.report import Architecture
@@ -58,16 +58,22 @@ def compliance_checks(inputs: GenerationInputs, _path: str) -> Json:
 def architecture_map(inputs: GenerationInputs, path: str) -> Json:
     """Return packages, layers, routes and tables, whole at the level of packages; `path` goes deeper (FORGE-133)."""
     architecture = msgspec.convert(inputs.scan.get("architecture", {}), Architecture)
-    plain: dict[str, Json] = msgspec.to_builtins(map_below(architecture, path))
     routes = [f"{each['method']} {each['path']} {_place(each)}" for each in _found(inputs, "routes", path)]
     tables = [
         f"{each['name']} ({', '.join(each['columns'])}) {_place(each)}" for each in _found(inputs, "tables", path)
     ]
+    try:
+        plain: dict[str, Json] = msgspec.to_builtins(map_below(architecture, path))
+    except UnknownPackage:
+        # A folder of SQL files has tables, and no package.
+        if not tables:
+            raise
+        plain = {}
     return {**plain, "routes": [*routes], "tables": [*tables]}
 
 
 def _found(inputs: GenerationInputs, name: str, path: str) -> list[Mapping[str, Any]]:
-    below = path.strip("/")
+    below = path.strip("/").removeprefix(".")
     return [each for each in inputs.scan.get(name, ()) if not below or f"{each['file']}/".startswith(f"{below}/")]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from aop.core.errors import UnknownPackage
 from aop.forge.scan.imports.import_graph import components, edge_places, graph_of, layers_of, shortest_cycle
 from aop.forge.scan.imports.import_targets import Imports
 from aop.forge.scan.inventory import Inventory, SourceFile
@@ -42,15 +43,28 @@ def package_of(path: str) -> str:
 
 
 def map_below(architecture: Architecture, path: str = "") -> Architecture:
-    """Return the map for a reader: all packages without their files, or those below a path with them."""
+    """Return the map for a reader: all packages without their files, or those below a path with them.
+
+    The path `.` is the root, with all packages. Raises: UnknownPackage.
+    """
     if not path:
         return replace(architecture, packages=tuple(replace(each, modules=()) for each in architecture.packages))
-    wanted = path.strip("/")
+    wanted = posixpath.normpath(path.strip("/"))
+    if wanted == ".":
+        return architecture
     inside = [each for each in architecture.packages if each.path == wanted or each.path.startswith(f"{wanted}/")]
+    if not inside:
+        raise UnknownPackage(path, _packages_and_above(architecture))
     names = {each.path for each in inside}
     layers = tuple(kept for layer in architecture.layers if (kept := tuple(each for each in layer if each in names)))
     cycles = tuple(each for each in architecture.cycles if any(step.startswith(f"{wanted}/") for step in each.path))
     return replace(architecture, packages=tuple(inside), layers=layers, cycles=cycles)
+
+
+def _packages_and_above(architecture: Architecture) -> set[str]:
+    """Return the packages and the folders that they lie in."""
+    parts = (each.path.split("/") for each in architecture.packages)
+    return {"/".join(names[:end]) for names in parts for end in range(1, len(names) + 1)}
 
 
 def _package(
