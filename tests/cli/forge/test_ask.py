@@ -279,7 +279,7 @@ def test_without_a_terminal_the_proposals_are_a_file_and_nothing_is_stored(repos
     ("step", "code"),
     [
         (Step(text="I am sorry, I cannot help with that."), "model_answer_invalid"),
-        (Step(declined=True), "model_declined"),
+        (Step(declined=True), "model_request_rejected"),
         (Step(status=401), "model_key_rejected"),
     ],
     ids=["an apology", "a refusal", "a wrong key"],

@@ -152,7 +152,7 @@ def _proposals(app: App, asked: Mapping[str, Any], model: str | None, terminal: 
 
     from aop.forge.generation.suggestions import IDEA, fitting_answers, suggest_answers
     from aop.wiring.build import build_brain
-    from aop.wiring.generation import PRODUCT
+    from aop.wiring.forge.generation import PRODUCT
 
     project, mode = asked["project_id"], asked["mode"]
     answers = {

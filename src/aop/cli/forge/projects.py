@@ -144,7 +144,7 @@ def delete(arguments: argparse.Namespace, terminal: Terminal) -> int:
         if not arguments.yes and not _is_wanted(planned.data, terminal):
             terminal.say("Not deleted. Nothing changed.")
             return Exit.NOT_PROVEN
-        from aop.wiring.generation import generations_ended
+        from aop.wiring.forge.generation import generations_ended
 
         with generations_ended(app, planned.data["project_id"]):
             seen = {"dry_run": False, "expected_version": planned.data["version"]}

@@ -8,13 +8,13 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from aop.core.errors import Json, VersionConflict
-from aop.forge.builds.documents import BuildCycle
 from aop.forge.projects.deletion import delete_project, documents_of, refuse_pinned
 from aop.forge.projects.documents import Artifact, ContractBatch, ContractVersion, ForgeProject, ScoutRun
 from aop.forge.projects.owners import the_project
 from aop.forge.tools.projects import ProjectArguments
 from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool, committed
 from aop.kernel.gateway.role_sets import COORDINATORS, SYSTEM
+from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.port import Snapshot, Transaction
 
 
@@ -91,12 +91,12 @@ def delete(call: Call, arguments: DeleteProject, tx: Transaction) -> Outcome:
 
 
 def _refuse_builds(view: Snapshot, project: ForgeProject, builds: Sequence[str], *, abandon: bool) -> None:
-    """Refuse for builds that have begun and were not abandoned, and for those that only pin. Raises: ForgeProjectPinned."""
-    cycles = {build: view.get(BuildCycle, build) for build in builds}
-    begun = [build for build, cycle in cycles.items() if cycle is not None and cycle.status != "abandoned"]
-    refuse_pinned(project, begun, hint="These builds have begun: a project is deleted when all of them are abandoned.")
+    """Refuse for builds that have begun, each a feature, and for those that only pin. Raises: ForgeProjectPinned."""
+    begun = [build for build in builds if view.get(FeatureState, build) is not None]
+    commands = ", ".join(f"`aop delete {build}`" for build in begun)
+    refuse_pinned(project, begun, hint=f"These builds have begun. Abandon and delete each of them first: {commands}.")
     if not abandon:
-        refuse_pinned(project, [build for build, cycle in cycles.items() if cycle is None])
+        refuse_pinned(project, builds)
 
 
 def drop(call: Call, arguments: DropArtifact, tx: Transaction) -> Outcome:
