@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from aop.core.ids import CommitId, ObjectId
+from aop.core.ids import CommitId, ObjectId, TreeId
 from aop.forge.check.clauses import Code
 from aop.forge.scan.ports import Scanner
 from aop.kernel.ports.git import FileMode, GitObjects
@@ -17,11 +17,16 @@ _BINARY_BYTES = 8000
 
 def code_at(commit: CommitId, scanner: Scanner, objects: GitObjects, report: Report) -> Code:
     """Return the code at a commit. Raises: ForgeSupportMissing."""
-    entries = objects.entries(objects.tree_of(commit))
+    return code_in(objects.tree_of(commit), scanner, objects, report)
+
+
+def code_in(tree: TreeId, scanner: Scanner, objects: GitObjects, report: Report) -> Code:
+    """Return the code of a tree, whether or not it is committed. Raises: ForgeSupportMissing."""
+    entries = objects.entries(tree)
     files = {each.path: each.oid for each in entries if each.mode in (FileMode.FILE, FileMode.EXECUTABLE)}
     # A file whose name cannot be shown is not read: its clauses are unknown, and it hides nothing.
     named = {path: oid for path, oid in files.items() if path.isprintable()}
-    return Code(inventory=scanner.read(commit, report), paths=tuple(files), lines=_Files(objects, named).lines)
+    return Code(inventory=scanner.read_tree(tree, report), paths=tuple(files), lines=_Files(objects, named).lines)
 
 
 class _Files:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from aop.core.ids import CommitId
 from aop.forge.scan.file_facts import Language, LockFacts, ManifestFacts, SourceFacts
 
 
@@ -29,9 +28,10 @@ class ScanWarning(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Inventory(Struct, frozen=True, kw_only=True):
-    """The files of one commit."""
+    """The files of one commit, or of a tree that has none yet."""
 
-    commit: CommitId
+    commit: str = ""
+    """Empty for a tree that was read by itself."""
     sources: tuple[SourceFile, ...]
     manifests: Mapping[str, ManifestFacts] = {}
     """By path."""

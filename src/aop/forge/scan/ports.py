@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol, cast
 
-from aop.core.ids import CommitId
+from aop.core.ids import CommitId, TreeId
 from aop.forge.scan.file_facts import Dependency
 from aop.forge.scan.inventory import Inventory
 from aop.kernel.gateway.calls import Kernel
@@ -26,6 +26,9 @@ class Scanner(Protocol):
 
         Raises: ForgeSupportMissing.
         """
+
+    def read_tree(self, tree: TreeId, report: Report) -> Inventory:
+        """Read a tree that may have no commit yet, as `read` does."""
 
 
 class Registries(Protocol):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from aop.adapters.files.closed_places import closed_place
 from aop.adapters.git.objects.bulk import SizedEntry, commit_named, read_blobs, sized_entries
@@ -26,7 +27,7 @@ from aop.adapters.projects.deep_scan.file_kinds import (
 from aop.adapters.projects.deep_scan.manifests.manifest_reader import read_lock, read_manifest
 from aop.adapters.projects.deep_scan.parse_pool import ParsedFile, Unread, read_all
 from aop.core.errors import FilesClosed, ForgeSupportMissing, UnknownRef
-from aop.core.ids import CommitId
+from aop.core.ids import CommitId, TreeId
 from aop.core.text.counts import count, list_some
 from aop.forge.scan.file_facts import Language, LockFacts, ManifestFacts, SourceFacts
 from aop.forge.scan.inventory import Inventory, ScanWarning, SourceFile
@@ -82,9 +83,12 @@ class CommitScanner:
             raise
 
     def read(self, commit: CommitId, report: Report) -> Inventory:
+        return replace(self.read_tree(self._repository.objects.tree_of(commit), report), commit=commit)
+
+    def read_tree(self, tree: TreeId, report: Report) -> Inventory:
         if missing := [name for name in GRAMMAR_PACKAGES if find_spec(name) is None]:
             raise ForgeSupportMissing(f"Sources cannot be parsed: {list_some(missing)} not installed.")
-        found = _sort(sized_entries(self._repository.git, self._repository.objects.tree_of(commit)))
+        found = _sort(sized_entries(self._repository.git, tree))
         facts = self._facts(found, report)
         manifests = {
             shown_path(entry.path): read_manifest(entry.path, content)
@@ -101,7 +105,6 @@ class CommitScanner:
             if (known := facts.get((entry.oid, language))) is not None
         )
         return Inventory(
-            commit=commit,
             sources=sources,
             manifests=manifests,
             locks=locks,

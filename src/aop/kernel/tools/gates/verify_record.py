@@ -18,7 +18,7 @@ from aop.kernel.record.chain import FIRST_HASH, PAGE, whole_chain
 from aop.kernel.record.documents.approvals import Approval
 from aop.kernel.record.documents.base import digest_of
 from aop.kernel.record.documents.gate_runs import GateRun
-from aop.kernel.record.port import JournalEntry
+from aop.kernel.record.port import JournalEntry, Snapshot
 from aop.kernel.record.projections import folder_of
 
 Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
@@ -65,21 +65,26 @@ class VerifyResult(Struct, frozen=True, kw_only=True):
 
 def verify(call: Call, arguments: VerifyArguments) -> Outcome:
     """Check that only AOP changed the record, or name the first difference."""
-    wanted = _scope(call, arguments)
     with call.kernel.record.read() as view:
-        journal = _JournalFacts()
-        for entry in whole_chain(lambda after: view.journal(after=after, limit=PAGE)):
-            journal.take(entry, arguments.anchor)
-        journal.check_anchor(arguments.anchor)
-        if arguments.feature_id is not None and arguments.feature_id not in journal.features:
-            raise UnknownFeature(arguments.feature_id, map(str, journal.features))
-        try:
-            runs = [run for run in view.all(GateRun) if wanted(run.feature_id)]
-            approvals = [approval for approval in view.all(Approval) if wanted(approval.feature_id)]
-        except Fault as fault:
-            raise EvidenceBroken(str(fault), kind="unreadable") from fault
-        # They belong to no feature.
-        proven = call.kernel.prove_contracts(view) if arguments.feature_id is None else {}
+        return verified_record(call, view, arguments)
+
+
+def verified_record(call: Call, view: Snapshot, arguments: VerifyArguments) -> VerifyResult:
+    """Check a state of the record, with the files that it names. Raises: EvidenceBroken, UnknownFeature."""
+    wanted = _scope(call, arguments)
+    journal = _JournalFacts()
+    for entry in whole_chain(lambda after: view.journal(after=after, limit=PAGE)):
+        journal.take(entry, arguments.anchor)
+    journal.check_anchor(arguments.anchor)
+    if arguments.feature_id is not None and arguments.feature_id not in journal.features:
+        raise UnknownFeature(arguments.feature_id, map(str, journal.features))
+    try:
+        runs = [run for run in view.all(GateRun) if wanted(run.feature_id)]
+        approvals = [approval for approval in view.all(Approval) if wanted(approval.feature_id)]
+    except Fault as fault:
+        raise EvidenceBroken(str(fault), kind="unreadable") from fault
+    # They belong to no feature.
+    proven = call.kernel.prove_contracts(view) if arguments.feature_id is None else {}
     logs = sum(_check_run(call.kernel, run, journal.runs) for run in runs)
     for approval in approvals:
         _check_approval(approval, journal.approvals)

@@ -1,0 +1,1 @@
+"""Checks of an audit: code, scope, history, runs, dependencies, routes."""

@@ -1,0 +1,141 @@
+"""Counts that may not fall: tests, files and migrations of a tree."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from aop.forge.builds.documents import CountedBy
+from aop.forge.check.clauses import Code
+from aop.forge.scan.file_facts import Language
+from aop.kernel.record.documents.gate_runs import GateRun
+
+_MIGRATION = re.compile(
+    r"(?:.*/)?(?:migrations|migrate|alembic/versions|db/changelog)/(?:.*/)?[^/]+\.(?:py|sql|js|ts|xml|ya?ml|rb|up\.sql)"
+)
+_TEST_LINES: Mapping[Language, re.Pattern[str]] = {
+    "javascript": re.compile(r"\s*(?:it|test)(?:\.only|\.each\(.*\))?\s*\("),
+    "typescript": re.compile(r"\s*(?:it|test)(?:\.only|\.each\(.*\))?\s*\("),
+    "go": re.compile(r"func Test\w*\("),
+    "rust": re.compile(r"\s*#\[(?:\w+::)?test\b"),
+    "java": re.compile(r"\s*@(?:Test|ParameterizedTest)\b"),
+    "python": re.compile(r"\s*(?:async )?def test\w*\("),
+}
+
+
+class CountedTests(Struct, frozen=True, kw_only=True):
+    """The number of tests, and how it is known."""
+
+    tests: int
+    counted_by: CountedBy
+    """`report` for tests that ran, `tree` for tests that stand in its files."""
+
+    def __str__(self) -> str:
+        where = "the test report" if self.counted_by == "report" else "the files of the tree, as the run left no report"
+        return f"{self.tests}, by {where}"
+
+
+class TreeCounts(Struct, frozen=True, kw_only=True):
+    """The counts of one tree."""
+
+    tests: int
+    """Tests in its files that are neither skipped nor empty."""
+    files: int
+    migrations: int
+
+
+def tests_of(run: GateRun | None, code: Code) -> CountedTests:
+    """Return the tests that a run reports; without a report, those that stand in the tree."""
+    ran = run.tests.get("ran") if run is not None else None
+    if isinstance(ran, int):
+        return CountedTests(tests=ran, counted_by="report")
+    return CountedTests(tests=tests_in(code), counted_by="tree")
+
+
+def counts_of(code: Code) -> TreeCounts:
+    """Return the counts of a tree."""
+    return TreeCounts(
+        tests=tests_in(code), files=len(code.inventory.paths), migrations=sum(map(is_migration, code.inventory.paths))
+    )
+
+
+def is_migration(path: str) -> bool:
+    """Tell whether a file changes the tables of a database."""
+    return _MIGRATION.fullmatch(path) is not None and not path.endswith("/__init__.py")
+
+
+def fallen(before: TreeCounts, now: TreeCounts, since: str) -> tuple[str, ...]:
+    """Return the counts of files and migrations that fell; those of tests are judged with the verification."""
+    names: Sequence[tuple[str, Callable[[TreeCounts], int]]] = (
+        ("files", lambda counts: counts.files),
+        ("migrations", lambda counts: counts.migrations),
+    )
+    return tuple(
+        f"The number of {name} fell from {of(before)} to {of(now)} since {since}."
+        for name, of in names
+        if of(now) < of(before)
+    )
+
+
+def tests_in(code: Code) -> int:
+    """Return how many tests stand in the files of a tree; one that is skipped, or checks nothing, is not counted."""
+    return sum(
+        _tests_of_file(source.language, code.lines(source.path) or ())
+        for source in code.inventory.sources
+        if source.is_test
+    )
+
+
+def _tests_of_file(language: Language, lines: Sequence[str]) -> int:
+    pattern = _TEST_LINES.get(language)
+    if pattern is None:
+        return 0
+    if language == "python":
+        try:
+            return _python_tests(ast.parse("\n".join(lines)))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return 0
+    return sum(pattern.match(line) is not None for line in lines)
+
+
+def _python_tests(module: ast.Module) -> int:
+    classes = [node for node in module.body if isinstance(node, ast.ClassDef) and not _is_skipped(node)]
+    bodies: Iterable[Sequence[ast.stmt]] = (module.body, *(each.body for each in classes))
+    return sum(_is_real_test(node) for body in bodies for node in body)
+
+
+def _is_real_test(node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith("test")
+        and not _is_skipped(node)
+        and not all(_does_nothing(statement) for statement in node.body)
+        and not _skips_itself(node.body[0])
+    )
+
+
+def _is_skipped(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
+    return any("skip" in name or "xfail" in name for each in node.decorator_list for name in (ast.unparse(each),))
+
+
+def _does_nothing(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Pass() | ast.Expr(value=ast.Constant()) | ast.Assert(test=ast.Constant()):
+            return True
+        case ast.Return(value=value):
+            return value is None or isinstance(value, ast.Constant)
+        case _:
+            return False
+
+
+def _skips_itself(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Expr(value=ast.Call(func=called)) | ast.Raise(exc=ast.Call(func=called)):
+            return "skip" in ast.unparse(called).lower()
+        case ast.Return():
+            return True
+        case _:
+            return False

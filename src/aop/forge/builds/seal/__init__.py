@@ -1,0 +1,1 @@
+"""Seal of a build: nine dimensions, signed, and void when their subject moved."""
