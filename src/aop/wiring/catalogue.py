@@ -34,6 +34,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "forge.answer": "aop.forge.tools.answers",
     "forge.ask": "aop.forge.tools.answers",
     "forge.artifact_drop": "aop.forge.tools.removals",
+    "forge.build_audit": "aop.forge.builds.tools.build_audit",
     "forge.build_begin": "aop.forge.builds.tools.cycles",
     "forge.contract_diff": "aop.forge.tools.contracts",
     "forge.contract_edit": "aop.forge.tools.contracts",

@@ -87,6 +87,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "forge.answer": PERSON,
     "forge.artifact_drop": set(),
     "forge.ask": PERSON,
+    "forge.build_audit": PERSON,
     "forge.build_begin": PERSON,
     "forge.check": PERSON,
     "forge.contract_diff": PERSON,
@@ -726,7 +727,8 @@ def write_contracts(world: World) -> None:
 
 def build(world: World, project: str) -> None:
     """Take a build of a project through its life."""
-    world.ok("forge.build_begin", project_id=project)
+    build_id = world.ok("forge.build_begin", project_id=project)["build_id"]
+    world.ok("forge.build_audit", build_id=build_id)
 
 
 def delete(world: World) -> None:

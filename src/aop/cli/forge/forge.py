@@ -27,21 +27,22 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "contracts": {
         "generate": ("generate", "let a model write the nine contracts, or continue where it was interrupted"),
-        "edit": ("edit", "change one contract, from a file or in your editor"),
-        "history": ("versions", "list the versions of a contract"),
-        "diff": ("versions", "print the difference of two versions of a contract"),
-        "export": ("versions", "write the contracts into a new folder"),
+        "edit": ("contracts.edit", "change one contract, from a file or in your editor"),
+        "history": ("contracts.versions", "list the versions of a contract"),
+        "diff": ("contracts.versions", "print the difference of two versions of a contract"),
+        "export": ("contracts.versions", "write the contracts into a new folder"),
     },
     "builds and agents": {
-        "pin": ("versions", "make a build that keeps reading the contracts as they are now"),
+        "pin": ("contracts.versions", "make a build that keeps reading the contracts as they are now"),
         "check": ("check", "test the code by the contracts: boundaries, routes, tables"),
+        "audit": ("builds.audit", "audit the tree of a build: thirteen checks, each with its proof"),
         "tokens": ("tokens", "count what agents were sent for a project or a build"),
         "key": ("key", "make, list or revoke the keys for the HTTP interface"),
     },
 }
 """The actions as `aop forge --help` groups them."""
 ACTIONS: Mapping[str, tuple[str, str]] = {name: row for rows in GROUPS.values() for name, row in rows.items()}
-"""Each action: the module of this folder that has it in its `ACTIONS`, and what it does."""
+"""Each action: the module below this folder that has it in its `ACTIONS`, and what it does."""
 
 
 class ForgeVerb(Struct, frozen=True):

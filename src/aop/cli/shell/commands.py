@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, str] = {
     "feature.trees": "aop undo FEATURE",
     "feature.undo": "aop undo FEATURE",
     "forge.ask": "aop forge ask PROJECT",
+    "forge.build_audit": "aop forge audit BUILD",
     "forge.check": "aop forge check PROJECT",
     "forge.contract_diff": "aop forge diff PROJECT TYPE A B",
     "forge.contract_edit": "aop forge edit PROJECT TYPE",

@@ -46,6 +46,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "aop forge scan shop --ref main",
         "aop forge map shop src/routes",
         "aop forge check shop --junit check.xml",
+        "aop forge audit shop-b1",
         "aop forge plan shop --online",
     ),
     "inbox": ("aop inbox", "aop inbox --answered"),

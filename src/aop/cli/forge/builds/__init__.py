@@ -1,0 +1,1 @@
+"""Builds at the terminal: begin, watch, steer, audit, seal."""

@@ -1,0 +1,1 @@
+"""Contracts at the terminal: edit one, compare versions, export, pin."""
