@@ -77,6 +77,13 @@ ROWS: Mapping[str, Row] = {
         code="version_conflict",
     ),
     "feature.trees": Row(),
+    "forge_ask_clarification": Row(
+        role=Role.SCOUT,
+        stage="absent",
+        good={"question": "Which way?"},
+        bad={"question": None, "question_id": "q77"},
+        code="unknown_question",
+    ),
     "forge_get_artifact": Row(
         role=ORCHESTRATOR,
         stage="absent",
@@ -108,6 +115,7 @@ ROWS: Mapping[str, Row] = {
     "forge_list_project_contracts": Row(
         role=Role.SCOUT, stage="absent", bad={"project_id": "another"}, code="unknown_project"
     ),
+    "forge_read_notepad": Row(role=Role.SCOUT, stage="absent"),
     "forge_scratchpad": Row(role=Role.FIXER, stage="absent", good={"operation": "list"}, bad={"operation": "read"}),
     "forge_set_session": Row(
         role=ORCHESTRATOR,
@@ -271,7 +279,7 @@ class Scene:
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     world = World(make_repository(tmp_path_factory.mktemp("tools") / "repo"))
     world.ok("gated.start", feature_id="gated")
-    pin(world, shelve(world, "birds"))
+    world.ok("forge.build_begin", project_id="birds", build_id=pin(world, shelve(world, "birds")))
     keep(world, "birds", "plan", "one", {"steps": []}, until="2999-01-01T00:00:00Z")
     with ExitStack() as stack:
         stack.callback(world.close)

@@ -1718,6 +1718,40 @@ class UnknownNote(Refusal):
     hint = "Call `forge_scratchpad` with `list` for the keys that exist."
 
 
+class UnknownBuildError(Refusal):
+    """The build has no such error."""
+
+    code = "unknown_build_error"
+    hint = "Name an error as `forge.errors_list` lists it."
+
+    def __init__(self, build_id: str, error_id: str) -> None:
+        shown = ascii(error_id[:80])[1:-1]
+        super().__init__(f"The build `{build_id}` has no error `{shown}`.", build_id=build_id, error_id=shown)
+
+
+class ErrorIsFatal(Refusal):
+    """An error that ended a build cannot be dismissed."""
+
+    code = "error_is_fatal"
+    hint = "Find its cause and continue the build; it is resolved when its phase is complete without it."
+
+
+class NoActiveBuild(Refusal):
+    """The project has no build that takes work."""
+
+    code = "no_active_build"
+    move = Move.PROVE
+    hint = "Begin a build with `forge.build_begin`, or go on with one that `forge.project_show` lists."
+
+
+class TooManyInterjections(Refusal):
+    """So many texts wait for the model of a build that no other is taken."""
+
+    code = "too_many_interjections"
+    move = Move.WAIT
+    hint = "Wait until the model has taken its next turn, then send the text again."
+
+
 class ForgeUnreachable(Refusal):
     """Another AOP does not answer, or not as one does."""
 

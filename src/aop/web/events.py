@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route, WebSocketRoute
@@ -20,11 +21,12 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from aop.core.errors import InvalidArguments, Refusal, TooManyRequests
-from aop.forge.projects.documents import ForgeProject
+from aop.forge.builds.people.clarifications import open_requests
+from aop.forge.projects.documents import ForgeBuild, ForgeProject
 from aop.forge.projects.keys import READ_SCOPE, the_key
 from aop.forge.projects.owners import is_own, the_project
 from aop.kernel.gateway.principals import Principal
-from aop.kernel.record.port import JournalEntry, Snapshot, newest_seq
+from aop.kernel.record.port import Event, JournalEntry, Snapshot, newest_seq
 from aop.web.forge_door import ForgeDoor, KeyHolder, offered_key, refused
 
 SSE_PATH = "/api/events"
@@ -49,6 +51,26 @@ SENT_KINDS = frozenset(
         "contracts_generated",
         "scout_progress",
         "scout_complete",
+        "build_began",
+        "build_log",
+        "build_clarification_request",
+        "build_clarification_resolved",
+        "build_error_tracked",
+        "build_error_resolved",
+        "build_paused",
+        "build_resumed",
+        "build_failed",
+        "build_complete",
+        "phase_complete",
+        "plan_complete",
+        "file_generated",
+        "file_audited",
+        "fix_attempt_result",
+        "invariant_check",
+        "cost_ticker",
+        "cost_warning",
+        "cost_exceeded",
+        "note_changed",
     }
 )
 """The events that programs are sent; others, such as those about tokens, stay in the journal."""
@@ -160,14 +182,14 @@ class EventStreams:
 
     async def _pages(self, subscription: Subscription) -> AsyncIterator[list[ForgeEvent]]:
         """Yield the events as they happen, and nothing as a sign of life; end when the key or the server ends."""
-        after, silent = subscription.after, 0.0
+        after, silent, read = subscription.after, 0.0, self._first_page
         while not self._stopping.is_set():
             try:
-                page = await self._door.in_thread(self._page, subscription, after)
+                page = await self._door.in_thread(read, subscription, after)
             except Refusal:
                 # The key was revoked, or the record broke: a reader that comes back is told.
                 return
-            after = page.after
+            after, read = page.after, self._page
             if page.events or silent >= HEARTBEAT_SECONDS:
                 yield list(page.events)
                 silent = 0.0
@@ -175,6 +197,20 @@ class EventStreams:
                 silent += POLL_SECONDS
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._stopping.wait(), POLL_SECONDS)
+
+    def _first_page(self, subscription: Subscription, after: int) -> EventPage:
+        """Return the first events, after the questions of builds that a reader has missed and that are still open.
+
+        These carry the number of the place where the stream begins: a reader that comes back later loses nothing.
+        """
+        page = self._page(subscription, after)
+        who, now = subscription.holder.principal, self._door.kernel.clock.now()
+        with self._record.read() as view:
+            missed = [
+                _event(entry, after)
+                for entry in open_requests(view, who, now, project_id=subscription.project_id, until=after)
+            ]
+        return replace(page, events=(*missed, *page.events))
 
     def _page(self, subscription: Subscription, after: int) -> EventPage:
         with self._record.read() as view:
@@ -189,18 +225,27 @@ def forge_events(
     view: Snapshot, entries: list[JournalEntry], principal: Principal, project_id: str | None
 ) -> list[ForgeEvent]:
     """Return the entries that are about a project of the reader, or about the one that it asks for."""
-    about = {entry.seq: entry.event.payload.get("project_id") for entry in entries}
-    known = {name: view.get(ForgeProject, name) for name in set(about.values()) if isinstance(name, str)}
+    about = {entry.seq: _project_of(view, entry.event) for entry in entries if entry.event.kind in SENT_KINDS}
+    known = {name: view.get(ForgeProject, name) for name in set(about.values()) if name is not None}
     mine = {
         name
         for name, project in known.items()
         if project is not None and is_own(principal, project) and project_id in (None, name)
     }
-    return [
-        ForgeEvent(id=entry.seq, event=entry.event.kind, data={"at": entry.event.at, **entry.event.payload})
-        for entry in entries
-        if about[entry.seq] in mine and entry.event.kind in SENT_KINDS
-    ]
+    return [_event(entry, entry.seq) for entry in entries if about.get(entry.seq) in mine]
+
+
+def _event(entry: JournalEntry, number: int) -> ForgeEvent:
+    return ForgeEvent(id=number, event=entry.event.kind, data={"at": entry.event.at, **entry.event.payload})
+
+
+def _project_of(view: Snapshot, event: Event) -> str | None:
+    """Return the project of an event: the one that it names, or that of the build that it belongs to."""
+    named = event.payload.get("project_id")
+    if isinstance(named, str):
+        return named
+    build = None if event.feature_id is None else view.get(ForgeBuild, event.feature_id)
+    return None if build is None else build.project_id
 
 
 class _EventStream(StreamingResponse):

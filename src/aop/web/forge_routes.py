@@ -33,6 +33,7 @@ from aop.forge.projects.owners import the_build, the_project
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.ports.call_log import LoggedCall
 from aop.kernel.record.port import Snapshot
+from aop.web.build_routes import BUILD_ROUTES
 from aop.web.events import EventStreams
 from aop.web.forge_door import ForgeDoor, KeyHolder, refused
 from aop.web.openapi import ALWAYS, OPENAPI_PATH, Operation, openapi_document
@@ -134,7 +135,7 @@ READ_ROUTES: tuple[ReadRoute, ...] = (
 )
 
 
-TOOL_ROUTES: tuple[ToolRoute, ...] = (*KEY_ROUTES, *SCOUT_ROUTES)
+TOOL_ROUTES: tuple[ToolRoute, ...] = (*KEY_ROUTES, *SCOUT_ROUTES, *BUILD_ROUTES)
 
 
 def forge_routes(

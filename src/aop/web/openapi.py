@@ -22,6 +22,7 @@ PATH_VALUES: Mapping[str, Mapping[str, Any]] = {
     "batch": {"type": "integer", "minimum": 1, "maximum": 999_999_999},
     "prefix": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[^/]+$"},
     "run_id": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[^/]+$"},
+    "error_id": {"type": "string", "minLength": 1, "maxLength": 80, "pattern": "^[^/]+$"},
     "build_id": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[^/]+$"},
 }
 

@@ -51,7 +51,7 @@ class Asked(Struct, frozen=True, kw_only=True):
 class ToolRoute(Struct, frozen=True, kw_only=True):
     """A route that calls a tool; the tool names the scope that opens it."""
 
-    method: Literal["GET", "POST", "DELETE"]
+    method: Literal["GET", "POST", "PUT", "DELETE"]
     path: str
     summary: str
     tool: str

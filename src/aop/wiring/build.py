@@ -35,6 +35,7 @@ from aop.wiring.late_parts import (
     late_tokenizer,
     late_worktree_extras,
     prove_contracts,
+    question_ended,
     show_workflow,
 )
 
@@ -141,6 +142,7 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False) -> App:
         },
         tools=CATALOGUE,
         show_workflow=show_workflow,
+        question_ended=question_ended,
         prove_contracts=prove_contracts,
         reviewer=late_reviewer(lambda model: build_brain(settings, chosen=model, product="code-review"), new_id),
     )

@@ -13,14 +13,15 @@ if TYPE_CHECKING:
     from aop.core.ids import FeatureId
     from aop.core.redaction.redactor import Redactor
     from aop.forge.scan.ports import Registries, Scanner
-    from aop.kernel.gateway.calls import Kernel
+    from aop.kernel.gateway.calls import Call, Kernel
     from aop.kernel.ports.handed_in import NewId
     from aop.kernel.ports.processes import Processes
     from aop.kernel.ports.remotes import Remotes
     from aop.kernel.ports.reviewer import Reviewer
     from aop.kernel.ports.tokenizer import Tokenizer
     from aop.kernel.ports.worktree_extras import ExtrasSource
-    from aop.kernel.record.port import Snapshot
+    from aop.kernel.record.documents.questions import Question
+    from aop.kernel.record.port import Snapshot, Transaction
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -124,6 +125,14 @@ def show_workflow(kernel: Kernel, name: FeatureId) -> None:
     from aop.gated.session import session
 
     session.show_workflow(kernel, name)
+
+
+def question_ended(tx: Transaction, call: Call, question: Question) -> None:
+    """Tell the build that asked a question of its end."""
+    if "clarification" in question.detail:
+        from aop.forge.builds.people import clarifications
+
+        clarifications.announce_end(tx, call, question)
 
 
 def prove_contracts(view: Snapshot) -> Mapping[str, int]:

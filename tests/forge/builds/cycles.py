@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from aop.core.roles import Role
 from aop.forge.builds.documents import BuildCycle
+from aop.kernel.gateway.principals import Principal
 from tests.forge.broker.shelves import shelve
 from tests.world import World, git
 
@@ -16,6 +18,16 @@ def begin(world: World, project: str = "shop", **arguments: Any) -> Any:
     """Begin a project with contracts and a build of it; return the facts of the build."""
     shelve(world, project)
     return world.ok("forge.build_begin", project_id=project, **arguments)
+
+
+def begun(world: World, project: str = "shop") -> str:
+    """Begin a project with contracts and a build of it; return the id of the build."""
+    return str(begin(world, project)["build_id"])
+
+
+def coder(build: str, role: Role = Role.CODER) -> Principal:
+    """Return an agent whose token opens one build."""
+    return Principal(role=role, actor=f"{role}:1", project=build.rpartition("-")[0], build=build)
 
 
 def refs(root: Path, below: str = "refs/heads/") -> dict[str, str]:

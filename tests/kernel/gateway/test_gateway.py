@@ -23,6 +23,7 @@ from aop.kernel.gateway.principals import Principal
 from aop.kernel.record.port import Transaction
 from aop.wiring.catalogue import CATALOGUE
 from tests.forge.broker.shelves import keep
+from tests.forge.builds.cycles import coder
 from tests.forge.sample_contracts import ANSWERS, CONTRACTS
 from tests.gated.agents import NOTHING, active_pr
 from tests.kernel.tools.worlds import patch_of
@@ -89,18 +90,29 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "forge.ask": PERSON,
     "forge.build_audit": PERSON,
     "forge.build_begin": PERSON,
+    "forge.build_cost": PERSON,
+    "forge.build_interject": PERSON,
+    "forge.build_pause": PERSON,
+    "forge.build_resume": PERSON,
     "forge.check": PERSON,
     "forge.contract_diff": PERSON,
     "forge.contract_edit": PERSON,
     "forge.contract_export": PERSON,
     "forge.contract_history": PERSON,
     "forge.contract_show": PERSON,
+    "forge.clarify": PERSON,
+    "forge.error_dismiss": PERSON,
+    "forge.error_track": PERSON,
+    "forge.errors_list": PERSON,
+    "forge.errors_resolve": PERSON,
     "forge.generation_inputs": PERSON,
     "forge.generation_progress": PERSON,
     "forge.generation_store": PERSON,
     "forge.key_list": PERSON,
     "forge.key_new": PERSON,
     "forge.key_revoke": PERSON,
+    "forge.note_get": PERSON,
+    "forge.note_put": PERSON,
     "forge.pin": PERSON,
     "forge.plan": PERSON,
     "forge.project_delete": PERSON,
@@ -110,6 +122,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "forge.scan": PERSON,
     "forge.scan_show": PERSON,
     "forge.tokens": PERSON,
+    "forge_ask_clarification": {FORGE_BUILDER, SCOUT, CODER},
     "forge_get_artifact": {ORCHESTRATOR},
     "forge_get_build_contracts": {FIXER},
     "forge_get_contract": {FORGE_BUILDER, SCOUT, CODER, AUDITOR},
@@ -119,6 +132,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "forge_get_summary": {FORGE_BUILDER, SCOUT, CODER, AUDITOR},
     "forge_list_contracts": {FORGE_BUILDER, SCOUT, CODER, AUDITOR},
     "forge_list_project_contracts": {SCOUT, CODER, AUDITOR},
+    "forge_read_notepad": {FORGE_BUILDER, SCOUT, CODER},
     "forge_scratchpad": {FORGE_BUILDER, SCOUT, CODER, AUDITOR, FIXER},
     "forge_set_session": {ORCHESTRATOR},
     "gated.reset": PERSON,
@@ -729,6 +743,24 @@ def build(world: World, project: str) -> None:
     """Take a build of a project through its life."""
     build_id = world.ok("forge.build_begin", project_id=project)["build_id"]
     world.ok("forge.build_audit", build_id=build_id)
+    steer_build(world, build_id, {"project_id": project})
+
+
+def steer_build(world: World, build_id: str, project: Mapping[str, Any]) -> None:
+    """A build asks, errs, is paused and told things."""
+    of_build: dict[str, Any] = {"build_id": build_id}
+    asked = world.app.gateway.call(
+        coder(build_id), "forge_ask_clarification", {"question": "Which way?"}, operation_id="op-ask-way"
+    )
+    world.ok("forge.clarify", **project, question_id=asked.data["question_id"], answer="Left.")
+    world.ok("forge.error_track", **of_build, errors=[{"message": "src/a.py:3: no name x"}])
+    world.ok("forge.errors_resolve", **of_build, method="auto-fix", paths=["src/a.py"])
+    world.ok("forge.error_dismiss", **of_build, error_id="e1")
+    for tool in ("errors_list", "build_pause", "build_resume", "build_cost"):
+        world.ok(f"forge.{tool}", **of_build)
+    world.ok("forge.build_interject", **of_build, text="Hurry.")
+    world.ok("forge.note_put", **project, content="Prefer UTC.")
+    world.ok("forge.note_get", **project)
 
 
 def delete(world: World) -> None:

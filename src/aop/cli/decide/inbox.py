@@ -74,10 +74,20 @@ def _phrases(question: Mapping[str, Any], now: datetime) -> Iterator[Cell]:
     elif question["closed_because"]:
         yield Cell(_line(question["closed_because"]), "dim")
     else:
+        yield from _offered(question["detail"])
         if question["due_at"]:
             then = _line(question["default"] or "the feature is blocked")
             yield Cell(f"Until {question['due_at']}, then: {then}", "yellow")
         yield command_cell(answer_command(question["question_id"], question["choices"]))
+
+
+def _offered(detail: Mapping[str, Any]) -> Iterator[Cell]:
+    """Show why a build asks, and the answers that it offers; any other text is an answer, too."""
+    context, options = detail.get("context"), detail.get("options")
+    if isinstance(context, str) and context:
+        yield Cell(_line(context), "dim")
+    if isinstance(options, list) and options:
+        yield Cell(f"Options: {' | '.join(_line(str(each)) for each in options)}")
 
 
 def _conflict_row(conflict: Mapping[str, Any], now: datetime) -> list[Cell]:

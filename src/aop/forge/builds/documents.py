@@ -121,6 +121,8 @@ class BuildCycle(Document, frozen=True, kw_only=True):
     compactions: int = 0
     cost_usd: float = 0
     cost_warned: bool = False
+    cap_raises: int = 0
+    """How often a person let it go on after it had reached its cap; each time as much again is allowed."""
     created_at: NonEmpty
     updated_at: NonEmpty
     sealed_at: str = ""

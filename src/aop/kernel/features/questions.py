@@ -1,4 +1,4 @@
-"""Questions: put into the inbox, and shown in answers."""
+"""Questions: put into the inbox, answered once, and shown in answers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from aop.core.errors import AlreadyAnswered, NotAChoice
 from aop.core.ids import FeatureId
 from aop.core.structs import copy_fields
 from aop.kernel.gateway.calls import Call
-from aop.kernel.record.documents.questions import HumanGate, Prerequisite, Question, time_limit
+from aop.kernel.record.documents.base import revise
+from aop.kernel.record.documents.questions import HumanGate, Prerequisite, Question, question_at, time_limit
 from aop.kernel.record.port import Transaction
 
 LARGEST_TEXT = 16_000
@@ -40,14 +42,14 @@ class QuestionFacts(Struct, frozen=True, kw_only=True):
 def put_question(
     tx: Transaction, call: Call, feature_id: FeatureId, gate: HumanGate, text: str, **more: Any
 ) -> Question:
-    """Put a question into the inbox, under the next number."""
+    """Put a question into the inbox, under the next number; without a `due_at` its time is that of its gate."""
+    more.setdefault("due_at", time_limit(call.kernel.config().policy.inbox, gate, call.kernel.clock.now()))
     question = Question(
         version=1,
         question_id=f"q{1 + sum(1 for _ in tx.all(Question))}",
         feature_id=feature_id,
         gate=gate,
         text=text,
-        due_at=time_limit(call.kernel.config().policy.inbox, gate, call.kernel.clock.now()),
         asked_by=call.principal.actor,
         asked_at=call.kernel.now(),
         **more,
@@ -55,6 +57,45 @@ def put_question(
     tx.put(question, question.question_id)
     tx.append(call.event("question_asked", feature_id, question_id=question.question_id, text=text))
     return question
+
+
+def settle_expired(tx: Transaction, call: Call, question: Question) -> Question:
+    """Close a question past its time limit; return the question as it is then."""
+    now = question_at(question, call.kernel.clock.now())
+    if now is not question:
+        tx.put(now, now.question_id)
+        tx.append(call.event("question_expired", now.feature_id, question_id=now.question_id, answer=now.answer))
+        call.kernel.question_ended(tx, call, now)
+    return now
+
+
+def store_answer(tx: Transaction, call: Call, question: Question, text: str) -> Question | AlreadyAnswered:
+    """Answer a question once; one that is just found to be past its time is closed, and that is the verdict.
+
+    Raises: AlreadyAnswered, NotAChoice.
+    """
+    now = settle_expired(tx, call, question)
+    if not question.is_open:
+        raise _already_answered(now)
+    if not now.is_open:
+        return _already_answered(now)
+    if now.choices and text not in now.choices:
+        raise NotAChoice(now.question_id, now.choices)
+    answered = revise(now, answer=text, answered_by=call.principal.actor, answered_at=call.kernel.now())
+    tx.put(answered, answered.question_id)
+    tx.append(call.event("question_answered", answered.feature_id, question_id=answered.question_id, answer=text))
+    call.kernel.question_ended(tx, call, answered)
+    return answered
+
+
+def _already_answered(question: Question) -> AlreadyAnswered:
+    return AlreadyAnswered(
+        f"The question `{question.question_id}` was answered by {question.answered_by}."
+        if question.answer is not None
+        else f"The question `{question.question_id}` is closed: {question.closed_because}",
+        question_id=question.question_id,
+        answer=question.answer,
+    )
 
 
 def question_facts(question: Question) -> QuestionFacts:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from aop.kernel.ports.signer import Signer
     from aop.kernel.ports.tokenizer import Tokenizer
     from aop.kernel.ports.worktree_extras import ExtrasSource
+    from aop.kernel.record.documents.questions import Question
 
 
 class Arguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -137,6 +138,8 @@ class Kernel(Struct, frozen=True, kw_only=True):
     """Ports of the rooms above the kernel, by name; the room that declares a port says what it is."""
     show_workflow: Callable[[Kernel, FeatureId], None] = lambda _kernel, _name: None
     """Brings the worktree of a gated workflow up to the record; the caller holds the worktree."""
+    question_ended: Callable[[Transaction, Call, Question], None] = lambda _tx, _call, _question: None
+    """Told of each question that was answered or closed, in the same transaction."""
     prove_contracts: Callable[[Snapshot], Mapping[str, int]] = lambda _view: {}
     """Checks the contracts of projects against the journal, and counts what matches; raises `EvidenceBroken`."""
 

@@ -6,14 +6,13 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from aop.core.errors import AlreadyAnswered, NotAChoice, UnknownQuestion
+from aop.core.errors import AlreadyAnswered, UnknownQuestion
 from aop.kernel.features.opened_paths import YES, store_path_answer
-from aop.kernel.features.questions import LARGEST_TEXT, QuestionFacts, question_facts
+from aop.kernel.features.questions import LARGEST_TEXT, QuestionFacts, question_facts, settle_expired, store_answer
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, committed, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS, SYSTEM
 from aop.kernel.plans.prerequisites import accept_prerequisite, check_prerequisite, place_spec
-from aop.kernel.record.documents.base import revise
-from aop.kernel.record.documents.questions import Question, question_at
+from aop.kernel.record.documents.questions import Question
 from aop.kernel.record.port import Snapshot, Transaction
 
 
@@ -40,24 +39,15 @@ def answer(call: Call, arguments: AnswerArguments) -> Outcome:
     _place_spec(call, arguments, text)
 
     def decide(tx: Transaction) -> Outcome:
-        known = _question_named(tx, arguments)
-        question = _settle_expired(tx, call, known)
-        if not known.is_open:
-            raise _already_answered(question)
-        if not question.is_open:
-            return _already_answered(question)
-        if question.choices and text not in question.choices:
-            raise NotAChoice(question.question_id, question.choices)
-        answered = revise(question, answer=text, answered_by=call.principal.actor, answered_at=call.kernel.now())
-        tx.put(answered, question.question_id)
-        facts = {"question_id": question.question_id, "answer": text}
-        tx.append(call.event("question_answered", question.feature_id, **facts))
-        if question.opens:
+        answered = store_answer(tx, call, _question_named(tx, arguments), text)
+        if isinstance(answered, AlreadyAnswered):
+            return answered
+        if answered.opens:
             store_path_answer(tx, answered)
             kind = "path_opened" if text == YES else "path_kept_closed"
-            tx.append(call.event(kind, question.feature_id, path=question.opens, question_id=question.question_id))
-        if question.prerequisite is not None and text == YES:
-            accept_prerequisite(tx, call, answered, question.prerequisite)
+            tx.append(call.event(kind, answered.feature_id, path=answered.opens, question_id=answered.question_id))
+        if answered.prerequisite is not None and text == YES:
+            accept_prerequisite(tx, call, answered, answered.prerequisite)
         return question_facts(answered)
 
     return call.commit(decide)
@@ -72,29 +62,10 @@ def _place_spec(call: Call, arguments: AnswerArguments, text: str) -> None:
             place_spec(call.kernel, view, question.prerequisite)
 
 
-def _settle_expired(tx: Transaction, call: Call, question: Question) -> Question:
-    """Close a question past its time limit; return the question as it is then."""
-    now = question_at(question, call.kernel.clock.now())
-    if now is not question:
-        tx.put(now, now.question_id)
-        tx.append(call.event("question_expired", now.feature_id, question_id=now.question_id, answer=now.answer))
-    return now
-
-
-def _already_answered(question: Question) -> AlreadyAnswered:
-    return AlreadyAnswered(
-        f"The question `{question.question_id}` was answered by {question.answered_by}."
-        if question.answer is not None
-        else f"The question `{question.question_id}` is closed: {question.closed_because}",
-        question_id=question.question_id,
-        answer=question.answer,
-    )
-
-
 @committed
 def expire(call: Call, arguments: QuestionArguments, tx: Transaction) -> Outcome:
     """Close a question past its time limit, with its default answer if it has one; leave any other."""
-    return question_facts(_settle_expired(tx, call, _question_named(tx, arguments)))
+    return question_facts(settle_expired(tx, call, _question_named(tx, arguments)))
 
 
 TOOLS = (

@@ -1,0 +1,1 @@
+"""People and a build: questions, notes, errors, limits of money and silence."""

@@ -1,0 +1,60 @@
+"""Watchdog: how long a running build may be silent. Pure; the runner acts."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from aop.kernel.config.workflows import BuildRules
+
+Sign = Literal["beat", "warn", "fail"]
+"""A sign of life is due; a person should look; the build is paused."""
+
+
+class Watch(Struct, frozen=True, kw_only=True):
+    """What the watchdog remembers of a running build, in seconds of a clock that never goes back."""
+
+    alive_at: float
+    """When the build last did something: a reply, a call, an answer."""
+    looked_at: float
+    beat_at: float
+    """When the last beat was due."""
+    warned: bool = False
+
+
+def begun_watch(now: float) -> Watch:
+    """Return the watch of a build that has just done something."""
+    return Watch(alive_at=now, looked_at=now, beat_at=now)
+
+
+def looked(watch: Watch, rules: BuildRules, now: float, *, is_asked: bool) -> tuple[Watch, tuple[Sign, ...]]:
+    """Return the watch after a look, and the signs that are due; while a person is asked, the silence stands still.
+
+    A look that comes late, as after a suspend, gives one beat and not all that were missed.
+    """
+    if is_asked:
+        # The time since the last look was spent on waiting for a person, and is not silence.
+        watch = replace(watch, alive_at=watch.alive_at + now - watch.looked_at)
+    silent = now - watch.alive_at
+    signs: list[Sign] = []
+    if now - watch.beat_at >= rules.beat_seconds:
+        signs.append("beat")
+        watch = replace(watch, beat_at=now)
+    if silent >= rules.fail_seconds:
+        signs.append("fail")
+    elif silent >= rules.warn_seconds and not watch.warned:
+        signs.append("warn")
+        watch = replace(watch, warned=True)
+    return replace(watch, looked_at=now), tuple(signs)
+
+
+def revived(watch: Watch, now: float) -> Watch:
+    """Return the watch after the build did something."""
+    return replace(watch, alive_at=now, looked_at=now, warned=False)
+
+
+def pause_is_over(paused_at: float, rules: BuildRules, now: float) -> bool:
+    """Tell whether a paused build has waited so long that it is given up; 0 minutes: never (FORGE-229)."""
+    return rules.pause_minutes > 0 and now - paused_at >= rules.pause_minutes * 60
