@@ -52,7 +52,7 @@ slow: $(INSTALLED) ## run the tests that take long, most of them whole runs of `
 	$(PYTEST) -m slow
 
 soak: $(INSTALLED) ## break operations at the system calls that write (needs strace); kill a server, its 16 clients, and a run
-	$(BIN)/python -m pytest tests/soak -m soak -n auto --dist worksteal -rs
+	$(BIN)/python -m pytest tests -m soak -n auto --dist worksteal -rs
 
 real: $(INSTALLED) $(REAL)/.installed $(REAL)/.outbound ## try AOP with the programs of others: conformance suite, inspector, coding agents, MCP servers, small projects (needs npm)
 	$(BIN)/python -m pytest tests/real -m real -rs
