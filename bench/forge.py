@@ -1,14 +1,18 @@
-"""What reading a contract costs over HTTP: by a route, and by a tool over MCP."""
+"""What reading a contract costs over HTTP, by a route and by a tool over MCP; and what writing one costs."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import closing
+from statistics import median
 
 import httpx2
 
+from aop.cli.begin.demo_contracts import DATA, rehearsed_brain
 from aop.core.digests import sha256_hex
 from aop.core.roles import Role
+from aop.core.text.yaml import parse_yaml
 from aop.forge.contracts.types import CONTRACT_TYPES
 from aop.forge.projects.documents import (
     BatchEntry,
@@ -22,6 +26,7 @@ from aop.forge.projects.documents import (
 )
 from aop.forge.projects.keys import key_digest, key_prefix
 from aop.kernel.gateway.tokens import TokenOrder
+from aop.wiring.forge.generation import ContractGeneration
 from bench.bare import NOTHING
 from bench.effort import Effort
 from bench.mcp import AOP, BARE, connected_over_http, serving
@@ -43,6 +48,26 @@ def forge(effort: Effort) -> Iterator[Measurement]:
             put_projects(scene, first, last)
             yield from _routes(scene, effort, among)
             yield _tool(scene, effort, among)
+        yield _generation(scene, effort)
+
+
+def _generation(scene: Scene, effort: Effort) -> Measurement:
+    """Measure nine contracts, each in two turns of a model that answers at once."""
+    answers = parse_yaml((DATA / "greenfield" / "answers.yaml").read_bytes()).value
+    taken = []
+    for number in range(effort.slow_turns + 1):
+        project = scene.call("forge.project_new", name=f"Seed {number}")["project_id"]
+        scene.call("forge.answer", project_id=project, answers=answers)
+        generation = ContractGeneration(scene.app, scene.app.person, project, lambda _line: None)
+        began = time.perf_counter()
+        stored = generation.generate(rehearsed_brain("greenfield"))
+        turns = sum(used["turns"] for used in stored["usage"].values())
+        taken.append((time.perf_counter() - began) * 1000 / turns)
+    return Measurement(
+        name="nine contracts, a model that answers at once, each turn",
+        ours=median(taken[1:]),
+        budget=Budget("at most", 20.0),
+    )
 
 
 def _tool(scene: Scene, effort: Effort, among: str) -> Measurement:

@@ -203,6 +203,7 @@ def test_what_belongs_to_others_is_answered_like_what_does_not_exist(server: Ser
         ("/api/mcp/build/..%2f..%2fetc/contracts", "unknown_route"),
         ("/api/nope", "unknown_route"),
         ("/api/", "unknown_route"),
+        ("/auth", "unknown_route"),
         ("/auth/nope", "unknown_route"),
         ("/scout/runs", "unknown_route"),
     ],

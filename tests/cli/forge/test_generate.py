@@ -244,16 +244,24 @@ def test_a_comparison_writes_both_ways_and_stores_nothing(tmp_path: Path) -> Non
     assert ran.code == 0, ran.err
     rows = ran.json["data"]["contracts"]
     assert [(row["tools"]["requests"], row["snowball"]["requests"]) for row in rows] == [(2, 1)] * 9
+    assert [line.rpartition(", ")[2] for line in ran.err.splitlines()[:5]] == [
+        "manifesto by tools: asking the model",
+        "120 tokens",
+        "240 tokens",
+        "manifesto by snowball: asking the model",
+        "120 tokens",
+    ]
     assert (show(tmp_path / "repo", project)["batch"], journal_of(tmp_path / "repo", "contract_progress")) == (0, [])
 
 
 @pytest.mark.req("FORGE-233")
-def test_by_tools_less_is_sent_than_by_snowball_and_half_for_the_last_contract(tmp_path: Path) -> None:
-    project = new_project("greenfield", tmp_path / "repo")
+@pytest.mark.parametrize("flow", FLOWS)
+def test_by_tools_less_is_sent_than_by_snowball_and_half_for_the_last_contract(flow: str, tmp_path: Path) -> None:
+    project = new_project(flow, tmp_path / "repo")
 
     def reply(each: ContractType, turn: int) -> Step:
         has_tools = "get_prior_contract" in server.texts[-1]
-        return steps_of("greenfield", each)[min(turn, 2) - 1 if has_tools else 1]
+        return steps_of(flow, each)[min(turn, 2) - 1 if has_tools else 1]
 
     with writing("anthropic", reply) as server:
         ran = generated(tmp_path / "repo", project, "--compare", env=env_for("anthropic", server))

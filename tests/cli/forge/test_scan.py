@@ -278,7 +278,7 @@ def test_a_folder_that_the_scan_does_not_know_is_refused_with_the_closest_one(sh
         1,
         "",
         "aop: The scan has no source file in `shpo`. Did you mean `shop`? [unknown_package]\n"
-        "  See all packages with `aop forge map PROJECT`, and name a folder of those.\n",
+        "  See all packages with `aop forge map shop`, and name a folder of those.\n",
     )
     whole, below = (results(shop, path)["architecture"]["packages"] for path in (".", "shop"))
     assert [each["path"] for each in whole] == [each["path"] for each in results(shop)["architecture"]["packages"]]

@@ -125,7 +125,7 @@ class _Story:
 
         def generate(project: str, flow: str) -> None:
             generation = ContractGeneration(app, app.person, project, lambda line: None)
-            stored = generation.generate(_rehearsed_brain(flow))
+            stored = generation.generate(rehearsed_brain(flow))
             turns = sum(used["turns"] for used in stored["usage"].values())
             self._say(f"{project}: 9 contracts in {count(turns, 'turn')}, batch {stored['sha256'][:12]}")
 
@@ -236,7 +236,7 @@ class _Story:
         self._terminal.say(f"{time.monotonic() - self._began:6.2f} s  {line}")
 
 
-def _rehearsed_brain(flow: str) -> ModelBrain:
+def rehearsed_brain(flow: str) -> ModelBrain:
     """Return a brain that asks for the parts that the script names, and hands in the contracts of the demo."""
     script: Any = parse_yaml((DATA / flow / "script.yaml").read_bytes()).value
     scripts = [

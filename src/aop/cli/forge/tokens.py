@@ -34,7 +34,8 @@ def _show(data: Mapping[str, Any], terminal: Terminal) -> None:
     lines = lines_of(("Role", "Brief", "Tools", "Contracts", "Fetches"), rows, terminal)
     limit = _number(data["fixed_context_limit"])
     lines += ["", f"Before the first question: at most {_number(data['fixed_context'])} tokens (limit {limit})."]
-    lines.append(f"Pushing all nine contracts: {_number(data['push'])} tokens in every prompt.")
+    pushed = f"Pushing all nine contracts: {_number(data['push'])} tokens in every prompt."
+    lines.append(pushed if data["push"] else "The project has no contracts yet.")
     lines += _generation(data["generation"])
     lines += ["", f"Estimates, counted with {data['tokenizer']}; models with another vocabulary count differently."]
     terminal.text("\n".join(lines))

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from aop.core.errors import Json, NothingToScan, NotScanned
+from aop.core.errors import Json, NothingToScan, NotScanned, UnknownPackage
 from aop.core.redaction.redactor import mask_json
 from aop.core.text.counts import count
 from aop.forge.projects.documents import ForgeProject, ScoutRun
@@ -141,8 +141,12 @@ def show_scan(call: Call, arguments: ScanShow) -> Outcome:
     """Return the newest scan of a project, with its map at the level that is asked for. Raises: UnknownPackage."""
     with call.kernel.record.read() as view:
         run = the_scan(view, the_project(view, arguments.project_id, call.principal))
-    architecture = msgspec.convert(run.results["architecture"], Architecture)
-    results = {**run.results, "architecture": msgspec.to_builtins(map_below(architecture, arguments.path))}
+    try:
+        part = map_below(msgspec.convert(run.results["architecture"], Architecture), arguments.path)
+    except UnknownPackage as unknown:
+        unknown.facts["project_id"] = run.project_id
+        raise
+    results = {**run.results, "architecture": msgspec.to_builtins(part)}
     return ScanShown(
         run_id=run.run_id,
         project_id=run.project_id,
