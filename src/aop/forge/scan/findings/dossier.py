@@ -57,9 +57,10 @@ def dossier_of(
 def _summary(metadata: Metadata, stack: StackProfile, metrics: Metrics, checks: Sequence[Check], score: int) -> str:
     languages = ", ".join(f"{share.language} ({count(share.lines, 'line')})" for share in metadata.languages[:3])
     built = ", ".join(part.name for part in (*stack.backend, *stack.frontend)[:4])
+    sources = count(metrics.source_files, "source file")
     passed = sum(check.result == "pass" for check in checks)
     sentences = [
-        f"{metadata.name} has {count(metadata.files, 'file')}, {count(metrics.source_files, 'source file')} among them.",
+        f"{metadata.name} has {count(metadata.files, 'file')}, {sources} among them.",
         f"Its languages: {languages}." if languages else "It has no source file in a language that is read.",
         f"It is built with {built}." if built else "No manifest declares a known framework.",
         f"It has {count(metrics.routes, 'HTTP route')} and {count(metrics.tables, 'table')} that were found.",
