@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from aop.core import errors
 from aop.core.digests import sha256_hex
 from aop.core.errors import Fault, UnknownForgeProject
 from aop.core.roles import Role
@@ -125,6 +126,13 @@ def test_no_token_opens_the_tools_of_people(world: World, tool: str) -> None:
     error = world.app.gateway.call(agent, tool, {"name": "Shop"}).error
     assert error is not None
     assert error["code"] == "forbidden_tool_for_role"
+
+
+def test_no_hint_of_forge_names_a_tool_that_only_people_can_call(world: World) -> None:
+    tools = [name for name, tool in world.app.gateway.tools.items() if name.startswith("forge.") and tool.person_only]
+    hints = [each.hint for each in vars(errors).values() if isinstance(each, type) and issubclass(each, errors.Refusal)]
+    assert len(tools) > 10
+    assert [hint for hint in hints for tool in tools if f"`{tool}`" in hint] == []
 
 
 # --- batches -------------------------------------------------------------------------------------

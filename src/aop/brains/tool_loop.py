@@ -216,7 +216,8 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
         shown: list[Turn] = []
         for at, call in enumerate(reply.calls):
             self.journal(ports.Called(tool=toolbox.name_of(call), arguments=self.redact(call.arguments)))
-            if toolbox.finish is None or call.name != toolbox.finish.name:
+            is_result = toolbox.finish is not None and call.name == toolbox.finish.name
+            if not is_result or at >= self.limits.max_calls_in_reply:
                 answer = await self._carry_out(toolbox, call, watch, (turn, at))
             else:
                 try:
@@ -253,8 +254,8 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
 
     async def _execute(self, toolbox: _Toolbox[T], call: ToolCall, watch: _Stopwatch, before: int) -> str:
         """Call a tool; the model is shown a refusal."""
-        if before >= self.limits.max_calls_in_reply:
-            raise Refusal(f"Only {before} calls of one reply are executed.", hint="Call fewer tools in one reply.")
+        if before >= (most := self.limits.max_calls_in_reply):
+            raise Refusal(f"Only {most} calls of one reply are executed.", hint="Call fewer tools in one reply.")
         name = toolbox.real_names.get(call.name)
         if name is None:
             known = ", ".join(sorted(filter(None, [*toolbox.real_names, toolbox.mission.finish])))

@@ -1403,7 +1403,7 @@ class NotScanned(Refusal):
 
     code = "not_scanned"
     move = Move.PROVE
-    hint = "Scan the repository first, with `forge.scan`."
+    hint = "A person scans the repository first, with `aop forge scan PROJECT`."
 
 
 class UnknownPackage(Refusal):
@@ -1435,7 +1435,7 @@ class UnknownForgeProject(Refusal):
     """There is no such project, or it belongs to another user."""
 
     code = "unknown_project"
-    hint = "Correct the id (`forge.project_list` lists yours), or begin a project with `forge.project_new`."
+    hint = "Correct the id. A person sees the projects with `aop forge list`, begins one with `aop forge new NAME`."
 
     def __init__(self, project_id: str, known: Iterable[str] = ()) -> None:
         shown = ascii(project_id[:80])[1:-1]
@@ -1446,7 +1446,7 @@ class UnknownForgeBuild(Refusal):
     """There is no such build, or its project belongs to another user."""
 
     code = "unknown_build"
-    hint = "Correct the id (`forge.project_show` lists the builds of a project), or make one with `forge.pin`."
+    hint = "Correct the id. A person sees builds with `aop forge show PROJECT`, makes one with `aop forge pin PROJECT`."
 
     def __init__(self, build_id: str, known: Iterable[str] = ()) -> None:
         shown = ascii(build_id[:80])[1:-1]
@@ -1543,21 +1543,21 @@ class UnknownContractVersion(Refusal):
     """The contract has no such version."""
 
     code = "unknown_version"
-    hint = "List the versions with `forge.contract_history`, and name one of those."
+    hint = "List the versions with `aop forge history PROJECT TYPE`, and name one of those."
 
 
 class UnknownForgeKey(Refusal):
     """There is no such key, or it belongs to another user."""
 
     code = "unknown_key"
-    hint = "List your keys with `forge.key_list`, and name the first 12 characters of one."
+    hint = "List your keys (`aop forge key list`), and name the first 12 characters of one."
 
 
 class ForgeProjectExists(Refusal):
     """A project of this name already exists."""
 
     code = "project_exists"
-    hint = "Choose another name, or go on with the project that exists (`forge.project_show`)."
+    hint = "Choose another name, or go on with the project that exists (`aop forge show PROJECT`)."
 
 
 class ForgeProjectPinned(Refusal):
@@ -1580,7 +1580,7 @@ class AnswersRefused(Refusal):
     """An answer does not fit its question; `problems` lists everything that is wrong, and no answer was stored."""
 
     code = "answers_refused"
-    hint = "Correct every problem, and send the answers again; `forge.ask` lists the questions."
+    hint = "Correct every problem, and send the answers again; `aop forge ask PROJECT` lists the questions."
 
 
 class ForgeKeyInvalid(Refusal):
@@ -1764,14 +1764,14 @@ class UnknownClause(Refusal):
     """The contracts have no such clause."""
 
     code = "unknown_clause"
-    hint = "Name a clause as `forge.check` lists it."
+    hint = "Name a clause as `aop forge check PROJECT` lists it."
 
 
 class NothingToAccept(Refusal):
     """The clause is not violated, so there is nothing to accept."""
 
     code = "nothing_to_accept"
-    hint = "See the violated clauses with `forge.check`."
+    hint = "See the violated clauses with `aop forge check PROJECT`."
 
 
 class AnswersIncomplete(Refusal):

@@ -28,6 +28,7 @@ from aop.kernel.gateway.calls import refusal_envelope
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.gateway.tokens import Tokens
+from aop.mcpserver.connections import WatchedConnection
 from aop.mcpserver.tool_server import ToolServer
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ class HttpServer:
             log_config=None,
             access_log=False,
             server_header=False,
+            http=WatchedConnection,
             ws="wsproto",
             ws_max_size=LARGEST_WS_MESSAGE,
             ws_per_message_deflate=False,

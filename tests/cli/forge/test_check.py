@@ -176,6 +176,9 @@ def test_an_unknown_clause_can_be_accepted_too(repository: Path) -> None:
     for name in ("schema.members", "schema.sightings", "schema.undeclared"):
         assert check(repository, "--accept", name).code in (0, 3)
     assert check(repository).code == 0
+    # What was accepted is the reason: another one is unknown again.
+    commit(repository, other_dot_sql="CREATE TABLE members (id INTEGER, email TEXT);\n", birdlog__big_dot_py="(" * 9)
+    assert check(repository).code == 3
 
 
 @pytest.mark.parametrize(
@@ -251,7 +254,7 @@ def test_a_check_of_files_reads_new_ones_and_leaves_out_what_is_ignored_and_not_
     exported(repository)
     (repository / ".gitignore").write_text("made.py\n")
     (repository / "birdlog/repos/made.py").write_text(VIOLATION)
-    (repository / "birdlog/repos/gone").symlink_to(repository / "birdlog/services")
+    (repository / "gone").symlink_to(repository / "birdlog/services")
     assert check(repository, "--contracts", "contracts").code == 0
     (repository / "birdlog/repos/new.py").write_text(VIOLATION)
     ran = check(repository, "--contracts", "contracts", "--json")
@@ -298,7 +301,7 @@ def test_names_and_contents_that_are_not_text_do_not_stop_the_check(repository: 
     ran = check(repository, "--json")
     assert ran.code == 3
     unknown = [each["detail"] for each in ran.json["data"]["clauses"] if each["verdict"] == "unknown"]
-    assert "`birdlog/repos/blob.py` is not text, or too large." in unknown
+    assert "`birdlog/repos/blob.py` is not text, too large, or a link, and 1 more file." in unknown
     assert any("den.py" in each for each in unknown)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,54 @@ def test_a_lock_file_that_lies_a_cycle_and_a_secret_are_found_at_their_lines(sho
             "detail": "It asks for `fastapi` >=0.110; `uv.lock` pins 0.99.0.",
         }
     ]
+
+
+def test_secrets_are_looked_for_in_settings_that_were_committed(shop: Path) -> None:
+    settings = {
+        ".env": "PORT=80\nDB_PASSWORD=hunter2xyz9\n",
+        ".env.example": "DB_PASSWORD=your-password\n",
+        "deploy/values.yaml": f"image: shop\ntoken: {SECRET}\n",
+        "config.json": json.dumps({"key": SECRET}),
+        "app.properties": f"a=b\n\nkey={SECRET}\n",
+        "pyproject.toml": (shop / "pyproject.toml").read_text() + f"# {SECRET}\n",
+        "node_modules/x/config.json": json.dumps({"key": SECRET}),
+        "large.yaml": f"token: {SECRET}\n" + "a: b\n" * 60_000,
+    }
+    for name, text in settings.items():
+        (shop / name).parent.mkdir(parents=True, exist_ok=True)
+        (shop / name).write_text(text)
+    commit(shop)
+    ran = forge(shop, "scan", "shop", "--json")
+    (check,) = [each for each in ran.json["data"]["checks"] if each["code"] == "S06"]
+    line = settings["pyproject.toml"].count("\n")
+    assert (check["result"], sorted(check["places"])) == (
+        "fail",
+        [
+            ".env:2",
+            "app.properties:3",
+            "config.json:1",
+            "deploy/values.yaml:2",
+            f"pyproject.toml:{line}",
+            "shop/prices.py:3",
+        ],
+    )
+    assert SECRET not in ran.out
+    assert "hunter2xyz9" not in ran.out + "".join(path.read_text("latin-1") for path in (shop / ".aop").glob("*.db*"))
+
+
+def test_a_path_that_steers_a_terminal_is_shown_with_escapes(shop: Path) -> None:
+    (shop / "shop" / "evil\x1b[2Jname\u202e.py").write_text("def f(:\n")
+    commit(shop)
+    for ran in (
+        forge(shop, "scan", "shop"),
+        forge(shop, "scan", "shop", "--json"),
+        forge(shop, "map", "shop", "shop"),
+        forge(shop, "map", "shop", "--json"),
+    ):
+        assert ran.code == 0
+        assert not {"\x1b", "\u202e"} & set(ran.out + ran.err)
+        assert "\\u001b" not in ran.out
+    assert "evil\\\\u{1b}[2Jname\\\\u{202e}.py" in forge(shop, "map", "shop", "shop", "--json").out
 
 
 def test_the_map_is_whole_at_package_level_and_a_path_shows_the_files(shop: Path) -> None:

@@ -56,7 +56,7 @@ def pieces(line: str) -> Iterator[Piece]:
         if at in imitating or _is_unseen(character):
             if start < at:
                 yield Piece(line[start:at], escaped=False)
-            yield Piece(_escape(character), escaped=True)
+            yield Piece(escape(character), escaped=True)
             start = at + 1
     if start < len(line):
         yield Piece(line[start:], escaped=False)
@@ -77,7 +77,7 @@ def visible_name(path: str) -> str:
     if _PLAIN_NAME.fullmatch(path):
         return path
     shown = "".join(
-        _escape(character) if character in _LOOKALIKE or _is_unseen(character) else character
+        escape(character) if character in _LOOKALIKE or _is_unseen(character) else character
         for character in path.replace("\\", "\\\\").replace('"', '\\"')
     )
     return f'"{shown}"'
@@ -105,5 +105,6 @@ def _is_unseen(character: str) -> bool:
     return unicodedata.category(character) in _WITHOUT_GLYPH or character in _BLANK
 
 
-def _escape(character: str) -> str:
+def escape(character: str) -> str:
+    """Return the escape of one character."""
     return f"\\u{{{ord(character):x}}}"

@@ -76,6 +76,8 @@ class Code(Struct, frozen=True, kw_only=True):
     paths: tuple[str, ...]
     """Every plain file."""
     lines: Lines
+    unfollowed: Mapping[str, bool] = {}
+    """Links and submodules, which are not followed, and whether each may lead to more than one file."""
 
     def proof(self, file: str, line: int) -> Proof:
         """Return a line of a file as proof."""

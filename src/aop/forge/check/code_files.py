@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from aop.core.ids import CommitId, ObjectId, TreeId
 from aop.forge.check.clauses import Code
 from aop.forge.scan.ports import Scanner
-from aop.kernel.ports.git import FileMode, GitObjects
+from aop.kernel.ports.git import FileMode, GitObjects, TreeEntry
 from aop.kernel.ports.handed_in import Report
 
 LARGEST_FILE = 1024 * 1024
+LONGEST_TARGET = 4096
 _BINARY_BYTES = 8000
 
 
@@ -26,7 +28,24 @@ def code_in(tree: TreeId, scanner: Scanner, objects: GitObjects, report: Report)
     files = {each.path: each.oid for each in entries if each.mode in (FileMode.FILE, FileMode.EXECUTABLE)}
     # A file whose name cannot be shown is not read: its clauses are unknown, and it hides nothing.
     named = {path: oid for path, oid in files.items() if path.isprintable()}
-    return Code(inventory=scanner.read_tree(tree, report), paths=tuple(files), lines=_Files(objects, named).lines)
+    return Code(
+        inventory=scanner.read_tree(tree, report),
+        paths=tuple(files),
+        lines=_Files(objects, named).lines,
+        unfollowed={
+            each.path: each.mode is FileMode.GITLINK or _target(each, objects) not in files
+            for each in entries
+            if each.mode in (FileMode.SYMLINK, FileMode.GITLINK)
+        },
+    )
+
+
+def _target(link: TreeEntry, objects: GitObjects) -> str:
+    """Return the path that a link names, from the root of the repository."""
+    if objects.blob_size(link.oid) > LONGEST_TARGET:
+        return ""
+    target = objects.blob(link.oid).decode("utf-8", "replace")
+    return posixpath.normpath(posixpath.join(posixpath.dirname(link.path), target))
 
 
 class _Files:

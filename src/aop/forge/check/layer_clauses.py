@@ -12,10 +12,11 @@ from aop.core.paths.globs import matches
 from aop.core.text.counts import count
 from aop.core.text.search import first_match
 from aop.forge.check.clauses import Clause, Code, Proof, decided, proof_at
+from aop.forge.check.unread_code import unfollowed_in, unread_in
 from aop.forge.contracts.shapes.boundaries import Boundaries, Forbidden, KnownViolation, Layer
 from aop.forge.scan.imports.import_targets import Imports, resolve_imports
 
-_NO_TEXT = "is not text, or too large"
+_NO_TEXT = "is not text, too large, or a link"
 
 
 def layer_clauses(boundaries: Boundaries, code: Code) -> Iterator[Clause]:
@@ -24,6 +25,7 @@ def layer_clauses(boundaries: Boundaries, code: Code) -> Iterator[Clause]:
     for layer in boundaries.layers:
         files = [path for path in code.paths if matches(layer.glob, path)]
         matched, unread = _matched(layer.forbidden, files, code)
+        unread += unfollowed_in(layer.glob, code)
         for forbidden in layer.forbidden:
             clause = _pattern(layer, forbidden, matched[forbidden.pattern], _unknown(layer, files, unread, _NO_TEXT))
             yield _with_known(clause, layer, forbidden.pattern, boundaries)
@@ -72,8 +74,10 @@ def _import(layer: Layer, other: Layer, files: Sequence[str], imports: Imports, 
     parsed = {
         source.path for source in code.inventory.sources if not source.facts.error_line and not source.facts.problem
     }
-    unread = [path for path in files if path not in parsed]
+    unread = [path for path in files if path not in parsed] + unfollowed_in(layer.glob, code)
     unknown = _unknown(layer, files, unread, "cannot be parsed for its imports")
+    # An import of a file that nothing read leads nowhere, and would not be seen.
+    unknown = unknown or _unknown(other, files, unread_in(other.glob, code), "is not read, nor an import of it")
     return Clause(
         clause=f"boundaries.{_slug(layer.name)}.imports.{_slug(other.name)}",
         kind="import",
@@ -85,7 +89,7 @@ def _import(layer: Layer, other: Layer, files: Sequence[str], imports: Imports, 
 
 
 def _unknown(layer: Layer, files: Sequence[str], unread: Sequence[str], why: str) -> str:
-    if not files:
+    if not files and not unread:
         return f"No file matches `{layer.glob}`."
     more = f", and {count(len(unread) - 1, 'more file')}" if len(unread) > 1 else ""
     return f"`{unread[0]}` {why}{more}." if unread else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from aop.forge.check.clauses import CheckedContracts, Clause, Code, Proof, decided
+from aop.forge.check.unread_code import unread_for_tables
 from aop.forge.contracts.shapes.schema import Schema, SchemaTable
 from aop.forge.contracts.types import ContractType
 from aop.forge.scan.routes import FoundTable, tables_of
@@ -17,32 +18,35 @@ _BOOKKEEPING = frozenset({"alembic_version", "django_migrations", "schema_migrat
 def table_clauses(schema: Schema, contracts: CheckedContracts, code: Code) -> Iterator[Clause]:
     """Judge each table of the contract, and the tables that it does not name."""
     found = tables_of(code.inventory)
+    unread = unread_for_tables(code, contracts.boundaries)
+    if not found:
+        unread = "No table was found in the code; its definition may not be one that is read."
     for table in schema.tables:
-        yield _declared(table, [each for each in found if _is_same(each.name, table.name)], found, contracts, code)
+        same = [each for each in found if _is_same(each.name, table.name)]
+        yield _declared(table, same, unread, contracts, code)
     foreign = [
         each
         for each in found
         if each.name.casefold() not in _BOOKKEEPING
         and not any(_is_same(each.name, table.name) for table in schema.tables)
     ]
-    unknown = "" if found else "No table was found in the code."
     proofs = [code.proof(each.file, each.line) for each in foreign]
     yield Clause(
         clause="schema.undeclared",
         kind="table",
         statement="Every table of the code is in schema",
-        verdict=decided(proofs, unknown=unknown),
+        verdict=decided(proofs, unknown=unread),
         proofs=tuple(proofs),
-        detail=", ".join(dict.fromkeys(each.name for each in foreign[:10])) or unknown,
+        detail=", ".join(dict.fromkeys(each.name for each in foreign[:10])) or unread,
     )
 
 
 def _declared(
-    table: SchemaTable, same: Sequence[FoundTable], found: Sequence[FoundTable], contracts: CheckedContracts, code: Code
+    table: SchemaTable, same: Sequence[FoundTable], unread: str, contracts: CheckedContracts, code: Code
 ) -> Clause:
     unknown, proofs, detail = "", [], ""
-    if not found:
-        unknown = "No table was found in the code; its definition may not be one that is read."
+    if not same and unread:
+        unknown = unread
     elif not same:
         proofs = [contracts.proof_of(ContractType.SCHEMA, table.line)]
         detail = "No definition of it was found."

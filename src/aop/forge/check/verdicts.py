@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aop.core.digests import sha256_hex
 from aop.core.errors import NothingToAccept, UnknownClause
 from aop.core.text.suggestions import did_you_mean
 from aop.core.text.visible import visible
@@ -17,8 +19,7 @@ from aop.forge.check.route_clauses import route_clauses
 from aop.forge.check.table_clauses import table_clauses
 
 LONGEST_TEXT = 200
-UNKNOWN_KEY = "unknown"
-"""Stands in an acceptance for a clause that could not be decided."""
+_LINE = re.compile(r":\d+")
 _STATES = {"holds": "holds", "accepted": "is accepted by the contract"}
 
 
@@ -69,7 +70,12 @@ def with_acceptances(clauses: Sequence[Clause], accepted: Mapping[str, Sequence[
 
 def keys_of(clause: Clause) -> tuple[str, ...]:
     """Return what an acceptance of a clause is bound to; a line that is there twice counts twice."""
-    return (UNKNOWN_KEY,) if clause.verdict == "unknown" else tuple(proof.key for proof in clause.proofs)
+    return (_unknown_key(clause),) if clause.verdict == "unknown" else tuple(proof.key for proof in clause.proofs)
+
+
+def _unknown_key(clause: Clause) -> str:
+    """Return what stands in an acceptance for a clause that could not be decided: the reason, whatever its line."""
+    return f"unknown:{sha256_hex(_LINE.sub('', clause.detail).encode('utf-8', 'replace'))}"
 
 
 def report_on(commit: str, clauses: Sequence[Clause], mask: Callable[[str], str]) -> CheckReport:
@@ -102,7 +108,9 @@ def _with_acceptance(clause: Clause, keys: Counter[str]) -> Clause:
             left.append(proof)
     if clause.verdict == "unknown":
         return (
-            replace(clause, verdict="accepted", detail=f"{clause.detail} Accepted.") if UNKNOWN_KEY in keys else clause
+            replace(clause, verdict="accepted", detail=f"{clause.detail} Accepted.")
+            if _unknown_key(clause) in keys
+            else clause
         )
     if left:
         return replace(clause, proofs=tuple(left))

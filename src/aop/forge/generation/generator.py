@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, assert_never
+from typing import Any, TypeAlias, assert_never
 
 import msgspec
 from msgspec import Struct
@@ -13,8 +13,10 @@ from aop.brains.budgets import LoopLimits, LoopUsage
 from aop.brains.ports import Brain, Finished, LimitReached, ModelFailed, Outcome, Replied, Talked
 from aop.core.digests import sha256_hex
 from aop.core.errors import ContractNotWritten, Json
+from aop.core.redaction.redactor import Redactor
 from aop.core.text.counts import count
 from aop.core.text.json import canonical_json
+from aop.core.text.visible import visible
 from aop.forge.contracts.types import CONTRACT_TYPES, ContractType
 from aop.forge.generation.acceptance import Acceptance, SubmittedText
 from aop.forge.generation.inputs import GenerationInputs
@@ -28,6 +30,8 @@ from aop.kernel.ports.tokenizer import Tokenizer
 OBSERVATION_CHARS = 131_072
 """As long as the longest contract: what a tool shows is not cut."""
 MISSION_SECONDS = 1800.0
+
+Unfinished: TypeAlias = Talked | LimitReached | ModelFailed
 
 _NO_TOOLS = re.compile(r"\b(?:tools?|tool[ _]use|function[ _]call\w*)\b", re.IGNORECASE)
 
@@ -63,7 +67,7 @@ class Generator(Struct, frozen=True, kw_only=True):
     steps: StoredSteps
     call: CallTool
     new_id: NewId
-    mask_secrets: Callable[[str], str]
+    redact: Redactor
     tokenizer: Tokenizer | None
     settings: GenerationSettings
     report: Report
@@ -104,7 +108,7 @@ class Generator(Struct, frozen=True, kw_only=True):
             contract_type=assignment.contract_type,
             inputs=assignment.inputs,
             prior=assignment.prior,
-            mask_secrets=self.mask_secrets,
+            mask_secrets=self.redact.mask_secrets,
         )
         meter, keeper = RequestMeter(self.tokenizer), _Keeper(self.steps, f"{assignment.contract_type}/")
         progress = _Progress(self, assignment, generation_id)
@@ -119,7 +123,7 @@ class Generator(Struct, frozen=True, kw_only=True):
         if not isinstance(outcome, Finished):
             if not keeper.left_out:
                 self.steps.go_back(mark)
-            raise _not_written(assignment.contract_type, outcome)
+            raise _not_written(assignment.contract_type, self._without_secrets(outcome))
         return WrittenContract(
             contract_type=assignment.contract_type,
             content=judge.accepted(outcome.value),
@@ -127,6 +131,12 @@ class Generator(Struct, frozen=True, kw_only=True):
             spent=outcome.spent,
             sent=meter.total,
         )
+
+    def _without_secrets(self, outcome: Unfinished) -> Unfinished:
+        """Return an outcome as it may be shown: a model repeats whatever it was sent, and more."""
+        if isinstance(outcome, Talked):
+            return msgspec.structs.replace(outcome, text=self.redact(outcome.text))
+        return outcome
 
     async def _begin(self, inputs: GenerationInputs, types: Sequence[ContractType]) -> _Beginning:
         """Return the beginning of the run; a run about other inputs is forgotten and begun again."""
@@ -257,7 +267,7 @@ class _LeftOut(Exception):
         self.answer = answer
 
 
-def _not_written(contract_type: ContractType, outcome: Talked | LimitReached | ModelFailed) -> ContractNotWritten:
+def _not_written(contract_type: ContractType, outcome: Unfinished) -> ContractNotWritten:
     turns = outcome.spent.iterations
     why, cause = _reason(outcome)
     return ContractNotWritten(
@@ -269,11 +279,11 @@ def _not_written(contract_type: ContractType, outcome: Talked | LimitReached | M
     )
 
 
-def _reason(outcome: Talked | LimitReached | ModelFailed) -> tuple[str, str]:
+def _reason(outcome: Unfinished) -> tuple[str, str]:
     """Return why there is no contract, as the rest of a sentence about the model and as a word."""
     match outcome:
         case Talked(text=text):
-            said = " ".join(text.split())[:200]
+            said = visible(" ".join(text.split()))[:200]
             return f"said `{said}` instead of handing it in" if said else "answered with nothing", "talked"
         case LimitReached(limit=limit):
             turns = count(outcome.spent.iterations, "turn")

@@ -10,7 +10,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-Language = Literal["python", "javascript", "typescript", "java", "go", "rust", "sql", "prisma"]
+Language = Literal["python", "javascript", "typescript", "java", "go", "rust", "sql", "prisma", "settings", "env"]
+"""The last two are settings, in which only secrets are looked for."""
 Ecosystem = Literal["python", "node", "maven", "go", "rust"]
 Group = Literal["runtime", "development", "optional"]
 
@@ -119,6 +120,8 @@ class SourceFacts(Struct, frozen=True, array_like=True, gc=False):
     """The first line that does not parse; 0 if all do."""
     problem: str = ""
     """Why it was not read; empty if it was."""
+    unread_routes: tuple[int, ...] = ()
+    """The lines that register a route in a form that is not read."""
 
 
 class Dependency(Struct, frozen=True, kw_only=True, gc=False):

@@ -8,6 +8,9 @@ from msgspec import Struct
 
 from aop.forge.scan.file_facts import Language, LockFacts, ManifestFacts, SourceFacts
 
+VENDORED = "vendored"
+"""The code of a warning about code of others."""
+
 
 class SourceFile(Struct, frozen=True, kw_only=True, gc=False):
     """A source file, and what it holds."""
@@ -43,6 +46,10 @@ class Inventory(Struct, frozen=True, kw_only=True):
     bytes: int = 0
     """The size of all files together."""
     warnings: tuple[ScanWarning, ...] = ()
+    settings: tuple[SourceFile, ...] = ()
+    """Files with settings: no sources, but secrets may stand in them."""
+    unread: Mapping[str, str] = {}
+    """Source files that were not read, each with the code of its warning: `vendored`, `too_large`, `unreadable`."""
 
 
 def files_of(inventory: Inventory, language: Language) -> Iterator[SourceFile]:

@@ -41,7 +41,7 @@ def routes_of(inventory: Inventory) -> tuple[FoundRoute, ...]:
     """Return all routes, sorted by path and method."""
     if not any(source.facts.routes for source in inventory.sources):
         return ()
-    finder = _PrefixFinder(inventory)
+    finder = PrefixFinder(inventory)
     found = {
         FoundRoute(
             method=fact.method,
@@ -81,18 +81,20 @@ def imports_between(imports: Imports, importing: str, imported: str) -> Iterator
     return (edge for edge in imports.edges if matches(importing, edge.file) and matches(imported, edge.target))
 
 
-class _PrefixFinder:
+class PrefixFinder:
     """Follows the mounts of routers from file to file."""
 
     def __init__(self, inventory: Inventory) -> None:
         self._targets = TargetFinder(inventory)
         self._mounts: dict[tuple[str, str], list[tuple[str, MountFact]]] = {}
+        self._routers = {(source.path, each.router) for source in inventory.sources for each in source.facts.routes}
+        self._routers |= {(source.path, each.owner) for source in inventory.sources for each in source.facts.mounts}
         self._is_application = {
             source.path for source in inventory.sources if any(not route.router for route in source.facts.routes)
         }
         for source in inventory.sources:
             for mount in source.facts.mounts:
-                for file, router in self._mounted(source, mount):
+                for file, router in self.mounted(source, mount):
                     self._mounts.setdefault((file, router), []).append((source.path, mount))
 
     def prefixes(self, file: str, router: str) -> list[tuple[str, bool]]:
@@ -115,7 +117,11 @@ class _PrefixFinder:
                     found.append((joined, True))
         return list(dict.fromkeys(found))
 
-    def _mounted(self, source: SourceFile, mount: MountFact) -> Iterator[tuple[str, str]]:
+    def has_routes(self, file: str, router: str) -> bool:
+        """Tell whether a router of a file has routes, its own or those of another."""
+        return (file, router) in self._routers
+
+    def mounted(self, source: SourceFile, mount: MountFact) -> Iterator[tuple[str, str]]:
         """Yield the file and the name of the router that a mount is about."""
         if mount.owner == "urlpatterns" or mount.target.startswith(("./", "../")):
             router = mount.owner if mount.owner == "urlpatterns" else "*"

@@ -76,7 +76,7 @@ class ContractGeneration:
                 steps=steps,
                 call=self._call,
                 new_id=kernel.new_id,
-                mask_secrets=kernel.redact.mask_secrets,
+                redact=kernel.redact,
                 tokenizer=kernel.tokenizer,
                 settings=_settings(kernel.config().policy.forge),
                 report=self._report,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 
 from msgspec import Struct
@@ -17,20 +17,23 @@ from aop.adapters.projects.deep_scan.facts_cache import FactsCache
 from aop.adapters.projects.deep_scan.file_kinds import (
     LARGEST_LOCK,
     LARGEST_MANIFEST,
+    LARGEST_SETTINGS,
     LARGEST_SOURCE,
     is_lock,
     is_manifest,
     is_test,
     is_vendored,
     language_of,
+    settings_in,
 )
 from aop.adapters.projects.deep_scan.manifests.manifest_reader import read_lock, read_manifest
 from aop.adapters.projects.deep_scan.parse_pool import ParsedFile, Unread, read_all
 from aop.core.errors import FilesClosed, ForgeSupportMissing, UnknownRef
 from aop.core.ids import CommitId, TreeId
 from aop.core.text.counts import count, list_some
+from aop.core.text.visible import escape
 from aop.forge.scan.file_facts import Language, LockFacts, ManifestFacts, SourceFacts
-from aop.forge.scan.inventory import Inventory, ScanWarning, SourceFile
+from aop.forge.scan.inventory import VENDORED, Inventory, ScanWarning, SourceFile
 from aop.kernel.ports.git import FileMode
 from aop.kernel.ports.handed_in import Report
 
@@ -45,6 +48,8 @@ GRAMMAR_PACKAGES = (
     "tree_sitter_typescript",
 )
 MOST_WORKERS = 4
+MOST_SETTINGS = 2_000
+"""Files with settings in which secrets are looked for; more come only from programs."""
 READMES = ("README.md", "README.rst", "README.txt", "README")
 _README_BYTES = 16_384
 _README_CHARACTERS = 500
@@ -57,12 +62,14 @@ class _Sorted(Struct):
     """The files of a tree by what is done with them."""
 
     sources: list[tuple[SizedEntry, Language]] = []
+    settings: list[tuple[SizedEntry, Language]] = []
     manifests: list[SizedEntry] = []
     locks: list[SizedEntry] = []
     readmes: list[SizedEntry] = []
     paths: list[str] = []
     warnings: list[ScanWarning] = []
     vendored: dict[str, int] = {}
+    unread: dict[str, str] = {}
     size: int = 0
 
 
@@ -99,23 +106,27 @@ class CommitScanner:
             for entry, content in self._contents(found.locks, found.warnings)
         }
         readmes = [content for _, content in self._contents(found.readmes[:1], found.warnings)]
-        sources = tuple(
-            SourceFile(path=shown_path(entry.path), language=language, facts=known, is_test=is_test(entry.path))
-            for entry, language in found.sources
-            if (known := facts.get((entry.oid, language))) is not None
-        )
+        sources, settings = _with_facts(found.sources, facts), _with_facts(found.settings, facts)
         return Inventory(
             sources=sources,
+            settings=settings,
             manifests=manifests,
             locks=locks,
             paths=tuple(found.paths),
             readme=first_paragraph(readmes[0]) if readmes else "",
             bytes=found.size,
+            unread=found.unread
+            | {
+                shown_path(entry.path): "unreadable"
+                for entry, language in found.sources
+                if (entry.oid, language) not in facts
+            },
             warnings=(*found.warnings, *_problems(sources, manifests, locks)),
         )
 
     def _facts(self, found: _Sorted, report: Report) -> dict[tuple[str, Language], SourceFacts]:
-        keys = list(dict.fromkeys((entry.oid, language) for entry, language in found.sources))
+        files = [*found.sources, *found.settings]
+        keys = list(dict.fromkeys((entry.oid, language) for entry, language in files))
         facts = self._cache.known(keys)
         missing = [key for key in keys if key not in facts]
         known = sum((entry.oid, language) in facts for entry, language in found.sources)
@@ -131,7 +142,7 @@ class CommitScanner:
             if len(kept) >= _KEPT_AT_ONCE:
                 self._keep(kept)
             if number % step == 0:
-                report(f"{number} of {count(len(missing), 'source file')} read")
+                report(f"{number} of {count(len(missing), 'file')} read")
         self._keep(kept)
         return facts
 
@@ -164,6 +175,16 @@ class CommitScanner:
                 warnings.append(_warning("unreadable", entry, "Git cannot read it, or its content is damaged."))
 
 
+def _with_facts(
+    files: Sequence[tuple[SizedEntry, Language]], facts: Mapping[tuple[str, Language], SourceFacts]
+) -> tuple[SourceFile, ...]:
+    return tuple(
+        SourceFile(path=shown_path(entry.path), language=language, facts=known, is_test=is_test(entry.path))
+        for entry, language in files
+        if (known := facts.get((entry.oid, language))) is not None
+    )
+
+
 def first_paragraph(content: bytes) -> str:
     """Return the first paragraph of a README that is neither a heading nor a row of badges."""
     blocks = content[:_README_BYTES].decode("utf-8", "replace").replace("\r\n", "\n").split("\n\n")
@@ -180,8 +201,9 @@ def _sort(entries: Iterator[SizedEntry]) -> _Sorted:
             found.warnings.append(_warning("submodule", entry, "Another repository; it is not read."))
         elif entry.mode in (FileMode.FILE, FileMode.EXECUTABLE):
             _sort_file(entry, found)
+            _sort_settings(entry, found)
     found.warnings += [
-        ScanWarning(code="vendored", file=folder, detail=f"{count(files, 'file')} of others, which are not read.")
+        ScanWarning(code=VENDORED, file=folder, detail=f"{count(files, 'file')} of others, which are not read.")
         for folder, files in found.vendored.items()
     ]
     return found
@@ -193,6 +215,8 @@ def _sort_file(entry: SizedEntry, found: _Sorted) -> None:
     if is_vendored(entry.path):
         folder = shown_path(_vendored_folder(entry.path))
         found.vendored[folder] = found.vendored.get(folder, 0) + 1
+        if language is not None:
+            found.unread[shown_path(entry.path)] = VENDORED
     elif is_lock(entry.path):
         _add(entry, LARGEST_LOCK, found.locks, found)
     elif is_manifest(entry.path):
@@ -201,8 +225,17 @@ def _sort_file(entry: SizedEntry, found: _Sorted) -> None:
         found.readmes.append(entry)
     elif language is not None and entry.size > LARGEST_SOURCE:
         found.warnings.append(_too_large(entry, LARGEST_SOURCE))
+        found.unread[shown_path(entry.path)] = "too_large"
     elif language is not None:
         found.sources.append((entry, language))
+
+
+def _sort_settings(entry: SizedEntry, found: _Sorted) -> None:
+    """Put a file with settings where secrets are looked for, also one that is a manifest."""
+    kind = settings_in(entry.path)
+    is_own = kind is not None and not is_vendored(entry.path) and not is_lock(entry.path)
+    if kind is not None and is_own and entry.size <= LARGEST_SETTINGS and len(found.settings) < MOST_SETTINGS:
+        found.settings.append((entry, kind))
 
 
 def _add(entry: SizedEntry, largest: int, kind: list[SizedEntry], found: _Sorted) -> None:
@@ -222,7 +255,7 @@ def _too_large(entry: SizedEntry, largest: int) -> ScanWarning:
 
 
 def _unreadable(oid: str, found: _Sorted) -> ScanWarning:
-    entry = next(entry for entry, _ in found.sources if entry.oid == oid)
+    entry = next(entry for entry, _ in (*found.sources, *found.settings) if entry.oid == oid)
     return _warning("unreadable", entry, "Git cannot read it, or its content is damaged.")
 
 
@@ -244,5 +277,6 @@ def _problems(
 
 
 def shown_path(path: str) -> str:
-    """Return a path as text; bytes that are none are shown as `\\xNN`."""
-    return path if path.isascii() else bytes_of(path).decode("utf-8", "backslashreplace")
+    """Return a path as text without characters that steer a terminal; bytes that are no text are shown as `\\xNN`."""
+    text = path if path.isascii() else bytes_of(path).decode("utf-8", "backslashreplace")
+    return text if text.isprintable() else "".join(each if each.isprintable() else escape(each) for each in text)

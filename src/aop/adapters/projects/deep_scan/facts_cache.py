@@ -7,18 +7,19 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 
 from aop.adapters.storage.small_database import SmallDatabase
 from aop.forge.scan.file_facts import Language, SourceFacts
 
-READER_VERSION = 1
+READER_VERSION = 2
 """Counts up with each change of what is read: facts of an older version are read again."""
 MOST_ROWS = 400_000
 """More than that are those of trees that are gone: the cache begins again."""
 _AT_ONCE = 500
-_LANGUAGES: tuple[Language, ...] = ("python", "javascript", "typescript", "java", "go", "rust", "sql", "prisma")
+_LANGUAGES: tuple[Language, ...] = get_args(Language)
 
 
 class FactsCache:

@@ -9,6 +9,7 @@ from aop.forge.scan.file_facts import Language
 LARGEST_SOURCE = 1 << 20
 LARGEST_MANIFEST = 1 << 20
 LARGEST_LOCK = 32 << 20
+LARGEST_SETTINGS = 256 << 10
 
 _SUFFIXES: dict[str, Language] = {
     "py": "python",
@@ -37,6 +38,9 @@ LOCKS = frozenset(
 VENDORED = frozenset("node_modules vendor third_party bower_components site-packages .venv venv dist-packages".split())
 """Folders with the code of others: counted, not read."""
 
+_SETTINGS = frozenset("yaml yml toml json ini cfg conf properties xml tfvars".split())
+_ENV = re.compile(r"(?:.*/)?(?:\.env(?:\.[\w.-]+)?|\.envrc|[\w.-]+\.env|\.npmrc|\.pypirc|\.netrc)")
+_EXAMPLE = re.compile(r"\b(?:example|sample|template|dist|defaults?)\b", re.IGNORECASE)
 _REQUIREMENTS = re.compile(r"(?:.*/)?(?:requirements[^/]*|requirements/[^/]+)\.(?:txt|in)")
 _TEST_FILE = re.compile(
     r"(?:.*/)?(?:tests?|__tests__|spec|specs|testdata)/.*|(?:.*/)?(?:test_[^/]*|[^/]*_test|conftest)\.\w+"
@@ -47,6 +51,14 @@ _TEST_FILE = re.compile(
 def language_of(path: str) -> Language | None:
     """Return the language of a source file; None for every other file."""
     return _SUFFIXES.get(path.rpartition("/")[2].rpartition(".")[2])
+
+
+def settings_in(path: str) -> Language | None:
+    """Return the kind of a file with settings; None for every other file, and for examples of an environment."""
+    name = path.rpartition("/")[2]
+    if _ENV.fullmatch(path):
+        return "settings" if _EXAMPLE.search(name) else "env"
+    return "settings" if name.rpartition(".")[2] in _SETTINGS else None
 
 
 def is_vendored(path: str) -> bool:

@@ -52,6 +52,8 @@ _REDACT = Redactor()
 def read_source(language: Language, content: bytes) -> SourceFacts:
     """Return what a file holds; a file that no person wrote is only counted."""
     lines = count_lines(content)
+    if language in ("settings", "env"):
+        return SourceFacts(lines=lines, secrets=_secrets(content, named=language == "env"))
     if len(content) > _MINIFIED_FROM and len(content) > lines * MINIFIED:
         return SourceFacts(lines=lines, problem="its lines are too long for a source that people write")
     if b"\0" in content:
@@ -73,7 +75,8 @@ def _parser(language: Language) -> Parser:
     return Parser(Grammar(getattr(import_module(package), function)()))
 
 
-def _secrets(content: bytes) -> tuple[SecretFact, ...]:
+def _secrets(content: bytes, *, named: bool = False) -> tuple[SecretFact, ...]:
+    """Return the lines with a secret; with `named`, also those that only a name such as PASSWORD tells."""
     text = content.decode("utf-8", "replace")
-    found = _REDACT.secrets_in(text)[:MOST_OF_A_KIND]
+    found = (_REDACT.find(text) if named else _REDACT.secrets_in(text))[:MOST_OF_A_KIND]
     return tuple(SecretFact(text.count("\n", 0, each.start) + 1, each.rule) for each in found)

@@ -16,15 +16,11 @@ from aop.forge.scan.imports.import_targets import Imports, resolve_imports
 from aop.forge.scan.inventory import Inventory, ScanWarning
 from aop.forge.scan.report import Architecture, Metadata, Metrics, ScanReport
 from aop.forge.scan.routes import FoundRoute, FoundTable, routes_of, tables_of
+from aop.forge.scan.unread_routes import unread_routes
 
 MOST_WARNINGS = 100
 """Of one kind; the rest is one line with their number."""
-UNREAD_FRAMEWORKS = frozenset(
-    "aiohttp tornado sanic bottle pyramid falcon litestar github.com/gin-gonic/gin github.com/labstack/echo/v4"
-    " github.com/go-chi/chi/v5 github.com/gofiber/fiber/v2 net/http axum actix-web actix_web rocket warp"
-    " @hapi/hapi next".split()
-)
-"""Frameworks whose routes are not read."""
+MOST_UNREAD = 20
 READ_FRAMEWORKS = frozenset(("django", "express", "fastapi", "flask", "@nestjs/common"))
 """Frameworks whose routes are read, unless code of the repository registers them in its own way."""
 
@@ -109,8 +105,10 @@ def _description(inventory: Inventory) -> str:
 
 def _unknown(inventory: Inventory, imports: Imports, routes: Sequence[FoundRoute]) -> Iterator[str]:
     used = {each.package: f"{each.file}:{each.line}" for each in reversed(imports.outside)}
-    for package in sorted(UNREAD_FRAMEWORKS & used.keys()):
-        yield f"The routes of `{package}`, imported at {used[package]}, are not read."
+    unread = unread_routes(inventory)
+    yield from (f"{each}." for each in unread[:MOST_UNREAD])
+    if len(unread) > MOST_UNREAD:
+        yield f"{count(len(unread) - MOST_UNREAD, 'more place')} with routes that are not read."
     for package in sorted(READ_FRAMEWORKS & used.keys()) if not routes else ():
         yield f"The routes of `{package}`, imported at {used[package]}: none was found in a form that is read."
     partial = [route for route in routes if not route.complete]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 
 from aop.core.text.counts import count
-from aop.forge.scan.inventory import Inventory, ScanWarning
+from aop.forge.scan.inventory import VENDORED, Inventory, ScanWarning
 from aop.forge.scan.report import Architecture, Check, Metrics, PackageUse, Result, Severity
 
 MOST_PLACES = 20
@@ -138,12 +138,13 @@ def _locks_agree(subject: CheckSubject) -> tuple[Result, str, Iterable[str]] | N
 
 
 def _no_secrets(subject: CheckSubject) -> tuple[Result, str, Iterable[str]] | None:
-    if not subject.inventory.sources:
+    searched = (*subject.inventory.sources, *subject.inventory.settings)
+    if not searched:
         return None
-    own = [each for each in subject.inventory.sources if each.facts.secrets]
+    own = [each for each in searched if each.facts.secrets]
     places = [f"{each.path}:{secret.line}" for each in own for secret in each.facts.secrets]
     if not places:
-        return "pass", "No source file holds something that looks like a secret.", ()
+        return "pass", "No source and no file with settings holds something that looks like a secret.", ()
     result: Result = "warn" if all(each.is_test for each in own) else "fail"
     return result, f"{count(len(places), 'line')} that {'looks' if len(places) == 1 else 'look'} like a secret.", places
 
@@ -204,7 +205,7 @@ def _files_are_short(subject: CheckSubject) -> tuple[Result, str, Iterable[str]]
 
 
 def _nothing_vendored(subject: CheckSubject) -> tuple[Result, str, Iterable[str]] | None:
-    found = [each for each in subject.inventory.warnings if each.code == "vendored"]
+    found = [each for each in subject.inventory.warnings if each.code == VENDORED]
     if not found:
         return "pass", "No folder with packages of others is in the repository.", ()
     return "warn", f"{count(len(found), 'folder')} with packages of others.", [f"{each.file}:1" for each in found]

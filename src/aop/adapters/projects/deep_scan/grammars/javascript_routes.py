@@ -13,6 +13,8 @@ VERBS = frozenset({"get", "post", "put", "patch", "delete", "head", "options", "
 FRAMEWORKS = ("express", "fastify", "koa", "hono")
 APPLICATIONS = frozenset({"app", "server", "fastify"})
 USUAL_NAMES = frozenset({"app", "router", "server", "api", "routes", "fastify"})
+HANDED_OVER = frozenset({"app", "router", "server"})
+_HANDLERS = frozenset({"arrow_function", "function_expression", "identifier", "member_expression"})
 
 _MADE = re.compile(
     rb"\b(?:const|let|var)\s+(\w+)[^=;\n]{0,200}=\s*(?:await\s+)?(?:new\s+)?(?:require\([^()\n]{0,99}\)|[\w.]{0,99})"
@@ -29,6 +31,8 @@ def harvest_routes(source: ParsedSource, found: Harvest) -> None:
     """Gather the routes of a JavaScript or TypeScript file."""
     content = source.content
     framework = next((name for name in FRAMEWORKS if name.encode() in content), "")
+    if not framework:
+        _harvest_unread(source, found)
     if framework:
         routers = {match.group(1).decode() for match in _MADE.finditer(content) if _MAKERS.search(match.group())}
         for verb, member in source.tokens(_CALLS):
@@ -61,6 +65,20 @@ def _harvest_call(  # noqa: PLR0917 - one call, and what is known of its file
     shown = UNKNOWN if path is None else braced(path)
     method = ANY_METHOD if verb == "all" else verb.upper()
     found.routes.append(RouteFact(line_of(member), method, shown, framework, name))
+
+
+def _harvest_unread(source: ParsedSource, found: Harvest) -> None:
+    """Note routes that a file gives to an application which it was handed: nothing in it names the framework."""
+    for _, member in source.tokens(_CALLS) if source.holds(b"app.", b"router.", b"server.") else ():
+        call = member.parent
+        if member.type != "member_expression" or call is None or call.type != "call_expression":
+            continue
+        given = call.child_by_field_name("arguments")
+        plain = [child for child in given.named_children if child.type != "comment"] if given is not None else []
+        path = literal(plain[0]) if len(plain) > 1 else None
+        owner = text(member.child_by_field_name("object"))
+        if owner in HANDED_OVER and path is not None and path.startswith("/") and plain[-1].type in _HANDLERS:
+            found.unread_routes.append(line_of(call))
 
 
 def _owner_and_path(node: Node | None) -> tuple[str, str | None]:

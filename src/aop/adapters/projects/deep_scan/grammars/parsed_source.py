@@ -38,6 +38,7 @@ class Harvest:
         self.classes = 0
         self.imports: list[ImportFact] = []
         self.routes: list[RouteFact] = []
+        self.unread_routes: list[int] = []
         self.mounts: list[MountFact] = []
         self.tables: list[TableFact] = []
         self.long_functions: list[FunctionFact] = []
@@ -62,6 +63,7 @@ class Harvest:
             long_functions=tuple(self.long_functions[:MOST_OF_A_KIND]),
             todos=todo_lines(content),
             error_line=error_line,
+            unread_routes=tuple(dict.fromkeys(self.unread_routes[:MOST_OF_A_KIND])),
         )
 
 

@@ -27,6 +27,7 @@ _DECORATORS = re.compile(
     rb"\n[ \t]*(@)[ \t]*[\w.]+\.(?:get|post|put|patch|delete|head|options|route|api_route)[ \t]*\("
 )
 _MOUNTS = re.compile(rb"\.(include_router|register_blueprint)[ \t]*\(")
+_UNREAD = re.compile(rb"\.(add_url_rule|add_api_route|add_api_websocket_route|add_route|add_resource|mount)[ \t]*\(")
 _URLS = re.compile(rb"\b(path|re_path|url)[ \t]*\(")
 _CONVERTED = re.compile(r"<(?:[^<>:]+:)?([^<>]+)>")
 _STARLETTE = re.compile(r"\{(\w+):[^{}]*\}")
@@ -51,6 +52,7 @@ def harvest_routes(source: ParsedSource, found: Harvest) -> None:
         call = attribute.parent
         if attribute.type == "attribute" and call is not None and call.type == "call":
             _harvest_mount(call, found)
+    _harvest_unread(source, found)
     if b"urlpatterns" in source.content:
         for _, call in source.tokens(_URLS):
             if call.type == "call":
@@ -81,6 +83,8 @@ def _harvest_decorator(source: ParsedSource, decorator: Node, routers: dict[str,
     path = literal(plain[0] if plain else named.get("path") or named.get("rule"))
     router = routers.get(owner) or _imported_router(source, owner, path)
     if router is None:
+        if path.startswith("/") if path is not None else owner.rpartition(".")[2] in USUAL_NAMES:
+            found.unread_routes.append(line_of(decorator))
         return
     shown = UNKNOWN if path is None else path_below(router.prefix, parameters_in_braces(path))
     methods = [verb.upper()] if verb in VERBS else _methods(named.get("methods"), router.framework)
@@ -119,6 +123,8 @@ def _harvest_url(call: Node, found: Harvest) -> None:
     plain, _ = arguments(call)
     path = literal(plain[0]) if plain else None
     if path is None or len(plain) < 2:
+        if len(plain) > 1:
+            found.unread_routes.append(line_of(call))
         return
     shown = "/" + parameters_in_braces(_without_anchors(path))
     if plain[1].type == "call" and text(plain[1].child_by_field_name("function")).endswith("include"):
@@ -128,6 +134,19 @@ def _harvest_url(call: Node, found: Harvest) -> None:
         )
     else:
         found.routes.append(RouteFact(line_of(call), ANY_METHOD, shown, "django", "urlpatterns"))
+
+
+def _harvest_unread(source: ParsedSource, found: Harvest) -> None:
+    for name, attribute in source.tokens(_UNREAD) if source.holds(b".add_", b".mount") else ():
+        call = attribute.parent
+        if attribute.type == "attribute" and call is not None and call.type == "call" and _serves(name, call):
+            found.unread_routes.append(line_of(call))
+
+
+def _serves(name: str, call: Node) -> bool:
+    """Tell whether a call registers routes; a mount of files does not."""
+    plain, _ = arguments(call)
+    return name != "mount" or (len(plain) > 1 and "StaticFiles" not in text(plain[1]))
 
 
 def _without_anchors(path: str) -> str:
