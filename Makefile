@@ -55,7 +55,7 @@ soak: $(INSTALLED) ## break operations at the system calls that write (needs str
 	$(BIN)/python -m pytest tests -m soak -n auto --dist worksteal -rs
 
 real: $(INSTALLED) $(REAL)/.installed $(REAL)/.outbound ## try AOP with the programs of others: conformance suite, inspector, coding agents, MCP servers, small projects (needs npm)
-	$(BIN)/python -m pytest tests/real -m real -rs
+	$(PYTEST) tests/real -m real -rs
 
 conformance: $(INSTALLED) $(REAL)/.installed ## what the MCP conformance suite and the inspector say (part of `make real`)
 	$(BIN)/python -m pytest tests/real/test_conformance.py -m real -rs

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from aop.adapters.files.locks import locked_file
 
 REAL = Path(os.environ.get("AOP_REAL") or Path(__file__).parents[2] / ".real")
 BIN = REAL / "node_modules" / ".bin"
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@contextmanager
+def alone_with(place: Path) -> Iterator[Path]:
+    """Keep other workers away from a place that all tests share."""
+    with locked_file(Path(f"{place}.lock")):
+        yield place
 
 
 @pytest.fixture

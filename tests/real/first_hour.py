@@ -105,6 +105,8 @@ def _steady(text: str, project: Path) -> str:
     text = re.sub(r"\b[0-9a-f]{40}\b", lambda found: found[0][:12], text)
     text = re.sub(r"\bsandbox (bubblewrap|landlock|none)\b", "sandbox bubblewrap", text)
     text = re.sub(r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,12}\b", "0123abc", text)
+    # An id may be made of digits alone: one of twelve is no other number, and `git log` begins its lines with one.
+    text = re.sub(r"\b\d{12}\b|^[0-9a-f]{7}(?= )", "0123abc", text, flags=re.MULTILINE)
     text = re.sub(r"\bgate-\d+-[0-9a-f]+", "gate-1", text)
     text = re.sub(r"^ *\d+\.\d+ s", "   1.23 s", text, flags=re.MULTILINE)
     # With the blanks behind it: the width of a column follows from the times in it.

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.real.conftest import alone_with
 from tests.real.first_hour import (
     ROOT,
     Terminal,
@@ -90,23 +91,33 @@ NODE = Work(
 )
 
 
+@pytest.fixture(scope="session")
+def aop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Install AOP from its wheel, once for all workers of this run."""
+    own = tmp_path_factory.getbasetemp()
+    with alone_with((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "aop") as folder:
+        program = folder / "tool/bin/aop"
+        return program if program.exists() else installed_aop(folder)
+
+
 @pytest.mark.timeout(900)
-def test_a_python_project_from_the_wheel_to_a_merged_change(tmp_path: Path) -> None:
-    shell = _first_hour(tmp_path, "itsdangerous", PYTHON)
+def test_a_python_project_from_the_wheel_to_a_merged_change(tmp_path: Path, aop: Path) -> None:
+    shell = _first_hour(tmp_path, "itsdangerous", PYTHON, aop)
     if os.environ.get("AOP_WRITE_PAGE"):
         PAGE.write_text(with_console(PAGE.read_text(), shell.lines))
     assert console_lines(PAGE.read_text()) == shell.lines
 
 
 @pytest.mark.timeout(900)
-def test_a_node_project_from_the_wheel_to_a_merged_change(tmp_path: Path) -> None:
-    _first_hour(tmp_path, "concat-map", NODE)
+def test_a_node_project_from_the_wheel_to_a_merged_change(tmp_path: Path, aop: Path) -> None:
+    _first_hour(tmp_path, "concat-map", NODE, aop)
 
 
-def _first_hour(folder: Path, name: str, work: Work) -> Terminal:
+def _first_hour(folder: Path, name: str, work: Work, aop: Path) -> Terminal:
     project = folder / name
-    shutil.copytree(prepared(name), project, symlinks=True)
-    shell = Terminal(project, environment(folder, installed_aop(folder), work))
+    with prepared(name) as kept:
+        shutil.copytree(kept, project, symlinks=True)
+    shell = Terminal(project, environment(folder, aop, work))
     shell.types("aop", "init", "--yes", "--commit")
     shell.asks("aop", "doctor", "--gates")
     shell.types("aop", "fix", work.sentence, "--wait")

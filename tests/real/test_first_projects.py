@@ -7,12 +7,14 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.real.conftest import REAL
+from tests.real.conftest import REAL, alone_with
 from tests.world import git, run_aop
 
 pytestmark = pytest.mark.real
@@ -51,20 +53,20 @@ def unpacked(archive: Path, root: Path) -> None:
     git(root, "commit", "-qm", "Begin")
 
 
-def prepared(name: str) -> Path:
-    """Return a repository of a project, as its developers have it; it is kept for the next time."""
-    root = PROJECTS / name
-    if not (root / ".git/prepared").exists():
-        shutil.rmtree(root, ignore_errors=True)
-        PROJECTS.mkdir(parents=True, exist_ok=True)
-        if name in PYTHON:
-            prepare_python(name, root)
-        else:
-            prepare_node(name, root)
-        (root / ".git/prepared").touch()
-    for left in ("agentic", ".aop"):
-        shutil.rmtree(root / left, ignore_errors=True)
-    return root
+@contextmanager
+def prepared(name: str) -> Iterator[Path]:
+    """Have a repository of a project, as its developers have it; it is kept for the next time."""
+    with alone_with(PROJECTS / name) as root:
+        if not (root / ".git/prepared").exists():
+            shutil.rmtree(root, ignore_errors=True)
+            if name in PYTHON:
+                prepare_python(name, root)
+            else:
+                prepare_node(name, root)
+            (root / ".git/prepared").touch()
+        for left in ("agentic", ".aop"):
+            shutil.rmtree(root / left, ignore_errors=True)
+        yield root
 
 
 def prepare_python(name: str, root: Path) -> None:
@@ -91,14 +93,14 @@ def prepare_node(name: str, root: Path) -> None:
 
 @pytest.mark.parametrize("name", [*PYTHON, *NODE])
 def test_the_gates_of_a_real_project_are_green_after_init(name: str) -> None:
-    root = prepared(name)
-    ran = run_aop(root, "init", "--yes", "--json")
-    assert ran.code == 0, ran.err
-    report: Any = ran.json["data"]
-    assert sorted(os.listdir(root / "agentic/orchestrator")) == ["agents.yaml", "gates.yaml", "policy.yaml"]
-    assert {one["mode"]: one["result"] for one in report["gates"]} == {
-        "fast": "pass",
-        "full": "pass",
-        "merge": "pass",
-    }, ran.err
-    assert run_aop(root, "doctor", "--gates").code == 0
+    with prepared(name) as root:
+        ran = run_aop(root, "init", "--yes", "--json")
+        assert ran.code == 0, ran.err
+        report: Any = ran.json["data"]
+        assert sorted(os.listdir(root / "agentic/orchestrator")) == ["agents.yaml", "gates.yaml", "policy.yaml"]
+        assert {one["mode"]: one["result"] for one in report["gates"]} == {
+            "fast": "pass",
+            "full": "pass",
+            "merge": "pass",
+        }, ran.err
+        assert run_aop(root, "doctor", "--gates").code == 0

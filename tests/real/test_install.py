@@ -14,7 +14,7 @@ import pytest
 from tests.cli.run.test_own_environment import GATES, LOOK, PLAIN, seen_by_the_person
 from tests.world import FILES, git, make_repository
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parents[2]
 PYTHON = f"{sys.base_prefix}/bin/python3"

@@ -11,7 +11,7 @@ import pytest
 
 from tests.forge.projects import stored
 from tests.mcpserver.clients import served
-from tests.real.conftest import REAL
+from tests.real.conftest import REAL, alone_with
 from tests.web.forge_servers import KEY, put_build, put_key, put_project
 from tests.world import World, run_aop
 
@@ -31,11 +31,11 @@ KNOWN = """\
 @pytest.fixture(scope="module")
 def schemathesis() -> Path:
     """Install it from PyPI, into an environment of its own."""
-    home = REAL / "schemathesis"
-    program = home / "bin" / "schemathesis"
-    if not program.exists():
-        subprocess.run([f"{sys.base_prefix}/bin/python3", "-m", "venv", str(home)], check=True)
-        subprocess.run([str(home / "bin" / "python"), "-m", "pip", "install", "-q", SCHEMATHESIS], check=True)
+    with alone_with(REAL / "schemathesis") as home:
+        program = home / "bin" / "schemathesis"
+        if not program.exists():
+            subprocess.run([f"{sys.base_prefix}/bin/python3", "-m", "venv", str(home)], check=True)
+            subprocess.run([str(home / "bin" / "python"), "-m", "pip", "install", "-q", SCHEMATHESIS], check=True)
     return program
 
 
