@@ -40,14 +40,22 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # Measuring is a third of the time of a test, and half of that of a command: a row mostly goes where the first went.
-    tables = set[str]()
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--first-rows", action="store_true", help="of each table of cases, run only the first row")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    tables = dict[str, list[pytest.Item]]()
     for item in items:
-        table, row, _ = item.nodeid.partition("[")
-        if row and table in tables and table.startswith(MEASURED_BY_FIRST_ROW):
+        tables.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    others = [item for rows in tables.values() for item in rows[1:]]
+    if config.getoption("--first-rows"):
+        config.hook.pytest_deselected(items=others)
+        items[:] = [rows[0] for rows in tables.values()]
+    # Measuring is a third of the time of a test, and half of that of a command: a row mostly goes where the first went.
+    for item in others:
+        if item.nodeid.startswith(MEASURED_BY_FIRST_ROW):
             item.add_marker("unmeasured")
-        tables.add(table)
 
 
 @pytest.hookimpl(wrapper=True)
