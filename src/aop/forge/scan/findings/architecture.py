@@ -25,7 +25,8 @@ def architecture_of(inventory: Inventory, imports: Imports) -> Architecture:
     by_package: dict[str, list[SourceFile]] = {}
     for source in own:
         by_package.setdefault(package_of(source.path), []).append(source)
-    pairs = {(package_of(edge.file), package_of(edge.target)) for edge in imports.edges}
+    package = {source.path: package_of(source.path) for source in own}
+    pairs = {(package[edge.file], package[edge.target]) for edge in imports.edges}
     graph = graph_of([*pairs, *((package, package) for package in by_package)])
     layers = layers_of(graph)
     heights = {package: height for height, layer in enumerate(layers) for package in layer}

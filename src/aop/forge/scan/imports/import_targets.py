@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -12,6 +12,8 @@ from aop.forge.scan.file_facts import ImportFact
 from aop.forge.scan.inventory import Inventory, SourceFile
 
 NODE_SUFFIXES = ("", ".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts", ".d.ts")
+NAMED_ALIKE = frozenset(("python", "java", "go"))
+"""Languages in which a name that does not begin with a dot means the same in each file."""
 NODE_INDEXES = ("/index.ts", "/index.tsx", "/index.js", "/index.jsx", "/index.mjs")
 
 
@@ -48,12 +50,14 @@ def resolve_imports(inventory: Inventory) -> Imports:
     for source in inventory.sources:
         path = source.path
         for fact in source.facts.imports:
-            targets = tuple(finder.targets(source, fact))
-            edges += [
-                ImportEdge(file=path, line=fact.line, target=each, late=fact.late) for each in targets if each != path
-            ]
-            package = "" if targets else finder.package(source, fact)
-            if package:
+            targets, package = finder.find(source, fact)
+            if targets:
+                edges += [
+                    ImportEdge(file=path, line=fact.line, target=each, late=fact.late)
+                    for each in targets
+                    if each != path
+                ]
+            elif package:
                 outside.append(OutsideImport(file=path, line=fact.line, package=package))
     return Imports(edges=tuple(edges), outside=tuple(outside))
 
@@ -64,8 +68,7 @@ class TargetFinder:
     def __init__(self, inventory: Inventory) -> None:
         self._paths = {source.path for source in inventory.sources}
         self._python = _python_modules(inventory, self._paths)
-        # The same modules are imported by many files: each is looked up once.
-        self._absolute: dict[tuple[str, tuple[str, ...]], tuple[str, ...]] = {}
+        self._found: dict[tuple[str, str, tuple[str, ...]], tuple[Sequence[str], str]] = {}
         self._java = _java_classes(inventory)
         self._go_folders = _first_go_files(inventory)
         self._modules = {
@@ -78,6 +81,18 @@ class TargetFinder:
             key=len,
             reverse=True,
         )
+
+    def find(self, source: SourceFile, fact: ImportFact) -> tuple[Sequence[str], str]:
+        """Return the files that an import names, or the outside package."""
+        # The same modules are imported by many files: each is looked up once.
+        key = (source.language, fact.target, fact.names)
+        found = self._found.get(key)
+        if found is None:
+            targets = tuple(self.targets(source, fact))
+            found = (targets, "" if targets else self.package(source, fact))
+            if source.language in NAMED_ALIKE and not fact.target.startswith("."):
+                self._found[key] = found
+        return found
 
     def targets(self, source: SourceFile, fact: ImportFact) -> Iterable[str]:
         """Return the files that an import names; none if they are not of the repository."""
@@ -130,16 +145,12 @@ class TargetFinder:
         return dict.fromkeys(each for each in found if each)
 
     def _absolute_targets(self, fact: ImportFact) -> Iterable[str]:
-        key = (fact.target, fact.names)
-        known = self._absolute.get(key)
-        if known is None:
-            module = fact.target
-            names = [name.partition(" as ")[0] for name in fact.names]
-            found = [self._python.get(f"{module}.{name}") or self._python.get(module) for name in names]
-            if not names:
-                found = [self._python.get(module) or self._python.get(module.rpartition(".")[0])]
-            known = self._absolute[key] = tuple(dict.fromkeys(each for each in found if each))
-        return known
+        module = fact.target
+        names = [name.partition(" as ")[0] for name in fact.names]
+        found = [self._python.get(f"{module}.{name}") or self._python.get(module) for name in names]
+        if not names:
+            found = [self._python.get(module) or self._python.get(module.rpartition(".")[0])]
+        return dict.fromkeys(each for each in found if each)
 
     def _python_file(self, base: str) -> str | None:
         return next(

@@ -26,7 +26,7 @@ def harvest(source: ParsedSource) -> Harvest:
                 ImportFact(line_of(spec), text(spec.child_by_field_name("path")).strip('"`')) for spec in specs
             ]
         elif node.type in _FUNCTIONS:
-            found.add_function(node, text(node.child_by_field_name("name")))
+            found.add_function(node)
         elif node.type in ("struct_type", "interface_type"):
             found.classes += 1
     return found

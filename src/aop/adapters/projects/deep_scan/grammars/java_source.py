@@ -44,7 +44,7 @@ def _harvest_class(node: Node, found: Harvest) -> None:
     body = node.child_by_field_name("body")
     for child in body.named_children if body is not None else ():
         if child.type in _METHODS:
-            found.add_function(child, text(child.child_by_field_name("name")))
+            found.add_function(child)
 
 
 def _harvest_routes(source: ParsedSource, found: Harvest) -> None:

@@ -31,7 +31,7 @@ def harvest(source: ParsedSource) -> Harvest:
             case "require":
                 _harvest_require(node, found)
             case "function" if node.type in _FUNCTIONS:
-                found.add_function(node, text(node.child_by_field_name("name")))
+                found.add_function(node)
             case "class" if node.type in _CLASSES:
                 _harvest_class(node, found)
     _harvest_arrows(source, found)
@@ -45,7 +45,7 @@ def _harvest_arrows(source: ParsedSource, found: Harvest) -> None:
     for _, node in source.tokens(_ARROWS):
         owner = node.parent if node.type == "arrow_function" else None
         if owner is not None and owner.type in _NAMED_BY:
-            found.add_function(node, text(owner.child_by_field_name("name") or owner.child_by_field_name("key")))
+            found.add_function(node, named_by=owner)
 
 
 def _harvest_import(node: Node, found: Harvest) -> None:
@@ -96,7 +96,7 @@ def _harvest_class(node: Node, found: Harvest) -> None:
     body = node.child_by_field_name("body")
     for child in body.named_children if body is not None else ():
         if child.type == "method_definition":
-            found.add_function(child, text(child.child_by_field_name("name")))
+            found.add_function(child)
 
 
 def _harvest_entities(source: ParsedSource, found: Harvest) -> None:

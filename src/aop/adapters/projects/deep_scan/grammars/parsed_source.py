@@ -43,12 +43,15 @@ class Harvest:
         self.tables: list[TableFact] = []
         self.long_functions: list[FunctionFact] = []
 
-    def add_function(self, node: Node, name: str) -> None:
-        """Count a function, and name it if it is long."""
+    def add_function(self, node: Node, *, named_by: Node | None = None) -> None:
+        """Count a function, and name it if it is long; what it is assigned to names it if it has no name."""
         self.functions += 1
-        lines = node.end_point.row - node.start_point.row + 1
+        begin = node.start_point.row
+        lines = node.end_point.row - begin + 1
         if lines >= LONG_FUNCTION:
-            self.long_functions.append(FunctionFact(line_of(node), name, lines))
+            owner = named_by or node
+            name = text(owner.child_by_field_name("name") or owner.child_by_field_name("key"))
+            self.long_functions.append(FunctionFact(begin + 1, name, lines))
 
     def facts(self, content: bytes, *, error_line: int = 0) -> SourceFacts:
         """Return what was gathered."""

@@ -23,10 +23,10 @@ _DJANGO_FIELD = re.compile(r"models\.(?:\w+Field|ForeignKey|OneToOneField)\b")
 _NO_COLUMN = re.compile(r"models\.ManyToManyField\b")
 
 
-def harvest_class_table(node: Node, found: Harvest) -> None:
+def harvest_class_table(source: ParsedSource, node: Node, found: Harvest) -> None:
     """Gather the table that a class stands for, if it does."""
     bases = text(node.child_by_field_name("superclasses"))
-    if not bases:
+    if not bases or not ("Model" in bases or source.holds(b"__tablename__")):
         return
     body = list(_assignments(node))
     if "SQLModel" in bases and "table=True" in bases.replace(" ", ""):

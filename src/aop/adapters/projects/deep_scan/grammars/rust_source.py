@@ -25,7 +25,7 @@ def harvest(source: ParsedSource) -> Harvest:
         elif node.type == "extern_crate_declaration":
             found.imports.append(ImportFact(line_of(node), text(node.child_by_field_name("name"))))
         elif node.type == "function_item":
-            found.add_function(node, text(node.child_by_field_name("name")))
+            found.add_function(node)
         elif node.type in _TYPES:
             found.classes += 1
     return found
