@@ -7,7 +7,7 @@ from contextlib import closing
 
 from aop.core.ids import CommitId, ObjectId
 from bench.effort import Effort
-from bench.measurements import Budget, Measurement, after_each
+from bench.measurements import Budget, Measurement, in_turns
 from bench.scenes import Scene, git, source_file
 
 CHANGED = 1000
@@ -27,15 +27,16 @@ def _sync(scene: Scene, where: str, changed: int, effort: Effort) -> Measurement
     raw = scene.root.parent / f"raw{changed}"
     git(scene.root, "worktree", "add", "-q", "--detach", str(raw), commits[0])
     branches = scene.app.repository.branches
-    took = after_each(
-        lambda turn: branches.move("main", to=commits[turn + 1], old=commits[turn]),
+
+    def move_both(turn: int) -> None:
+        branches.move("main", to=commits[turn + 1], old=commits[turn])
+        git(raw, "update-ref", "--no-deref", "HEAD", commits[turn + 1])
+
+    took, floor = in_turns(
         lambda _turn: scene.call("repo.sync"),
-        turns=effort.slow_turns,
-    )
-    floor = after_each(
-        lambda turn: git(raw, "update-ref", "--no-deref", "HEAD", commits[turn + 1]),
         lambda turn: git(raw, "read-tree", "-m", "-u", commits[turn], commits[turn + 1]),
         turns=effort.slow_turns,
+        before=move_both,
     )
     return Measurement(
         name=f"repo.sync, {where}",

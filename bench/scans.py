@@ -52,7 +52,7 @@ def deep_scan(effort: Effort) -> Iterator[Measurement]:
         ours=again.milliseconds,
         floor=floor,
         floor_name=name,
-        budget=Budget("times", 0.13),
+        budget=Budget("times", 0.1),
     )
     yield Measurement(
         name=f"memory of forge scan, {files} files",
