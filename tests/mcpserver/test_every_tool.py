@@ -91,6 +91,13 @@ ROWS: Mapping[str, Row] = {
         bad={"key": "two"},
         code="unknown_artifact",
     ),
+    "forge_get_branch_status": Row(
+        role=ORCHESTRATOR,
+        stage="absent",
+        good={"build_cycle_id": "birds-b1"},
+        bad={"build_cycle_id": "another"},
+        code="unknown_build",
+    ),
     "forge_get_build_contracts": Row(
         role=Role.FIXER, stage="absent", bad={"build_id": "another"}, code="unknown_build"
     ),
@@ -111,6 +118,13 @@ ROWS: Mapping[str, Row] = {
         code="unknown_section",
     ),
     "forge_get_summary": Row(role=Role.SCOUT, stage="absent"),
+    "forge_list_branch_commits": Row(
+        role=ORCHESTRATOR,
+        stage="absent",
+        good={"build_cycle_id": "birds-b1"},
+        bad={"build_cycle_id": "another"},
+        code="unknown_build",
+    ),
     "forge_list_contracts": Row(role=Role.SCOUT, stage="absent"),
     "forge_list_project_contracts": Row(
         role=Role.SCOUT, stage="absent", bad={"project_id": "another"}, code="unknown_project"
@@ -220,6 +234,8 @@ PERSONS = {
     "feature.request_changes",
     "feature.retry",
     "feature.undo",
+    "forge_abandon_branch",
+    "forge_create_branch",
     "gated.reset",
     "gated.resume",
     "gated.start",

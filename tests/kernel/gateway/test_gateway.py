@@ -88,12 +88,15 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "forge.answer": PERSON,
     "forge.artifact_drop": set(),
     "forge.ask": PERSON,
+    "forge.build_abandon": PERSON,
     "forge.build_audit": PERSON,
     "forge.build_begin": PERSON,
     "forge.build_cost": PERSON,
     "forge.build_interject": PERSON,
     "forge.build_pause": PERSON,
     "forge.build_resume": PERSON,
+    "forge.build_status": PERSON,
+    "forge.build_take_commits": PERSON,
     "forge.check": PERSON,
     "forge.contract_diff": PERSON,
     "forge.contract_edit": PERSON,
@@ -122,14 +125,18 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "forge.scan": PERSON,
     "forge.scan_show": PERSON,
     "forge.tokens": PERSON,
+    "forge_abandon_branch": PERSON,
     "forge_ask_clarification": {FORGE_BUILDER, SCOUT, CODER},
+    "forge_create_branch": PERSON,
     "forge_get_artifact": {ORCHESTRATOR},
+    "forge_get_branch_status": {FORGE_BUILDER, ORCHESTRATOR},
     "forge_get_build_contracts": {FIXER},
     "forge_get_contract": {FORGE_BUILDER, SCOUT, CODER, AUDITOR},
     "forge_get_phase_window": {FORGE_BUILDER, SCOUT, CODER},
     "forge_get_project_context": {SCOUT},
     "forge_get_project_contract": {SCOUT, CODER, AUDITOR},
     "forge_get_summary": {FORGE_BUILDER, SCOUT, CODER, AUDITOR},
+    "forge_list_branch_commits": {FORGE_BUILDER, ORCHESTRATOR},
     "forge_list_contracts": {FORGE_BUILDER, SCOUT, CODER, AUDITOR},
     "forge_list_project_contracts": {SCOUT, CODER, AUDITOR},
     "forge_read_notepad": {FORGE_BUILDER, SCOUT, CODER},
@@ -744,6 +751,9 @@ def build(world: World, project: str) -> None:
     build_id = world.ok("forge.build_begin", project_id=project)["build_id"]
     world.ok("forge.build_audit", build_id=build_id)
     steer_build(world, build_id, {"project_id": project})
+    world.ok("forge.build_status", build_id=build_id)
+    world.ok("forge.build_take_commits", build_id=build_id)
+    world.ok("forge.build_abandon", build_id=build_id, reason="It was a trial.")
 
 
 def steer_build(world: World, build_id: str, project: Mapping[str, Any]) -> None:

@@ -12,11 +12,14 @@ from aop.adapters.files.own_folders import own_folder
 from aop.adapters.git.objects.loose import LooseObjects
 from aop.adapters.git.objects.store import PLAIN_DIFF, Objects
 from aop.adapters.git.objects.trees import differences, side_at, tree_change, tree_entry
-from aop.adapters.git.process.authors import Author, configured_author, git_date
+from aop.adapters.git.process.authors import configured_author, git_date
 from aop.adapters.git.process.output import bytes_of, is_plain_path, object_id, split_names, text_of, tree_entries
 from aop.adapters.git.process.program import GitDir
 from aop.core.ids import CommitId, ObjectId, TreeId
-from aop.kernel.ports.git import FileContent, FileMode, TreeChange, TreeEntry
+from aop.kernel.ports.git import Author, FileContent, FileMode, LoggedCommit, TreeChange, TreeEntry
+
+_LOG_FORMAT = "%H%x00%T%x00%an%x00%ae%x00%aI%x00%B"
+_LOG_FIELDS = 6
 
 
 class RepositoryObjects(Objects):
@@ -68,11 +71,19 @@ class RepositoryObjects(Objects):
 
         return replace_files(self, tree, files)
 
-    def commit(self, tree: TreeId, parents: Sequence[CommitId], message: str, *, when: datetime) -> CommitId:
+    def commit(
+        self,
+        tree: TreeId,
+        parents: Sequence[CommitId],
+        message: str,
+        *,
+        when: datetime,
+        author: Author | None = None,
+    ) -> CommitId:
         self._loose.flush()  # Programs other than AOP may soon read this commit.
         environment = {"GIT_AUTHOR_DATE": git_date(when), "GIT_COMMITTER_DATE": git_date(when)}
-        if self._author is not None:
-            environment |= {"GIT_AUTHOR_NAME": self._author.name, "GIT_AUTHOR_EMAIL": self._author.email}
+        if named := author or self._author:
+            environment |= {"GIT_AUTHOR_NAME": named.name, "GIT_AUTHOR_EMAIL": named.email}
         arguments = [word for parent in parents for word in ("-p", object_id(parent))]
         ran = self._neutral().run(
             "commit-tree", *arguments, "-F", "-", object_id(tree), stdin=message.encode(), environment=environment
@@ -80,6 +91,25 @@ class RepositoryObjects(Objects):
         self._loose.flush_names()
         return CommitId(ObjectId(ran.out.decode("ascii").strip()))
 
+    def log(self, since: CommitId, until: CommitId, *, limit: int) -> tuple[LoggedCommit, ...]:
+        options = ("-z", f"-n{int(limit)}", "--topo-order", "--encoding=UTF-8", "--no-show-signature", "--no-notes")
+        span = (object_id(until), f"^{object_id(since)}")
+        out = self._neutral().run("log", *options, f"--format={_LOG_FORMAT}", *span, "--").out
+        fields = out.decode("utf-8", "replace").split("\0")
+        commits = zip(*(iter(fields),) * _LOG_FIELDS, strict=False)
+        return tuple(_logged(each) for each in commits)[::-1]
+
     @cached_property
     def _author(self) -> Author | None:
         return configured_author(self._git)
+
+
+def _logged(fields: Sequence[str]) -> LoggedCommit:
+    commit, tree, name, email, at, message = fields
+    return LoggedCommit(
+        commit=CommitId(ObjectId(commit)),
+        tree=TreeId(ObjectId(tree)),
+        author=Author(name=name, email=email),
+        at=at,
+        message=message,
+    )

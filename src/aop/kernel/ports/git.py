@@ -107,6 +107,24 @@ class WorktreeStatus(Struct, frozen=True, kw_only=True):
     """Paths on disk that are not ignored and are not what the recorded tree says."""
 
 
+class Author(Struct, frozen=True, kw_only=True):
+    """The author of a commit."""
+
+    name: str
+    email: str
+
+
+class LoggedCommit(Struct, frozen=True, kw_only=True):
+    """A commit as the log of a branch shows it."""
+
+    commit: CommitId
+    tree: TreeId
+    author: Author
+    at: str
+    """When it was written, as ISO 8601."""
+    message: str
+
+
 class GitObjects(Protocol):
     """Blobs, trees and commits: content that its id names and that never changes."""
 
@@ -154,8 +172,22 @@ class GitObjects(Protocol):
     def tree_with(self, tree: TreeId, files: Mapping[str, FileContent | None]) -> TreeId:
         """Write a tree that has these files (None: not there), none of them in the way of another; return it."""
 
-    def commit(self, tree: TreeId, parents: Sequence[CommitId], message: str, *, when: datetime) -> CommitId:
-        """Write a commit object; the same arguments give the same id."""
+    def commit(
+        self,
+        tree: TreeId,
+        parents: Sequence[CommitId],
+        message: str,
+        *,
+        when: datetime,
+        author: Author | None = None,
+    ) -> CommitId:
+        """Write a commit object, by the author that the repository names if none is given.
+
+        The same arguments give the same id.
+        """
+
+    def log(self, since: CommitId, until: CommitId, *, limit: int) -> tuple[LoggedCommit, ...]:
+        """Return the commits that one commit contains and another does not: the newest ones, oldest first."""
 
 
 class GitBranches(Protocol):

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from msgspec import Struct
-
 from aop.adapters.git.process.output import split_names
 from aop.adapters.git.process.program import GitDir
 from aop.core.errors import Fault
+from aop.kernel.ports.git import Author
 
 # Git itself strips these from a name.
 _NOT_IN_A_NAME = dict.fromkeys(map(ord, "<>\n\0"))
-
-
-class Author(Struct, frozen=True, kw_only=True):
-    """The author of a commit."""
-
-    name: str
-    email: str
 
 
 def configured_author(git: GitDir) -> Author | None:

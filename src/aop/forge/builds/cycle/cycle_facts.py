@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from aop.core.structs import copy_fields
 from aop.forge.builds.documents import BuildCycle
 from aop.forge.projects.documents import ForgeBuild
+from aop.kernel.gateway.calls import Kernel
 from aop.kernel.record.documents.features import FeatureState
 
 
@@ -77,3 +79,12 @@ def cycle_facts(cycle: BuildCycle, state: FeatureState, build: ForgeBuild) -> Cy
         phase=cycle.current.number,
         signed_off=tuple(each.phase for each in cycle.sign_offs),
     )
+
+
+def with_push(kernel: Kernel, begun: CycleFacts) -> CycleFacts:
+    """Add to a recorded answer how the push went, which came after it."""
+    with kernel.record.read() as view:
+        cycle = view.get(BuildCycle, begun.build_id)
+    if cycle is None:
+        return begun
+    return replace(begun, published=cycle.published, publish_problem=cycle.publish_problem)

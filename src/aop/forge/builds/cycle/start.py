@@ -16,7 +16,8 @@ from aop.core.errors import (
     VersionConflict,
 )
 from aop.core.ids import CommitId, FeatureId, TreeId, feature_id
-from aop.forge.builds.cycle.branch_rule import require_build_branch
+from aop.forge.builds.cycle.branch_rule import check_branch
+from aop.forge.builds.cycle.commits import publish_branch
 from aop.forge.builds.cycle.cycle_facts import cycle_facts
 from aop.forge.builds.cycle.lookup import LIVING, cycles_of
 from aop.forge.builds.documents import BuildCycle, Crew, PhaseProgress, branch_of
@@ -59,7 +60,7 @@ def begin(call: Call, project_id: str, crew: Crew, build_id: str | None) -> Outc
     with kernel.record.read() as view:
         plan = _plan(call, view, project_id, build_id)
     name, branch = plan.build_id, branch_of(plan.build_id)
-    require_build_branch(kernel, branch)
+    check_branch(kernel, branch)
     with held_worktree(kernel, name):
         baseline = plan.scan.head_sha if plan.scan is not None else _head(kernel)
         tree = kernel.git.objects.tree_of(baseline)
@@ -76,7 +77,8 @@ def begin(call: Call, project_id: str, crew: Crew, build_id: str | None) -> Outc
         answer = commit_with_move(call, BranchMove(branch=branch, old=None, new=baseline), decide)
         worktree = kernel.git.worktrees.ensure(name, branch)
         place_extras(kernel, tree, worktree, kernel.config().policy.worktree)
-        return answer
+    publish_branch(call, name)
+    return answer
 
 
 def _plan(call: Call, view: Snapshot, project_id: str, build_id: str | None) -> Beginning:
