@@ -1,4 +1,4 @@
-"""Branch log: the commits of a build with their authors, and the state of its branch."""
+"""Branch log: the commits of a build, and the state of its branch."""
 
 from __future__ import annotations
 

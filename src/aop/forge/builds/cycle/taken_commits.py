@@ -1,4 +1,4 @@
-"""Taken commits: what people committed on the branch of a build becomes part of it."""
+"""Taken commits: commits of people on the branch of a build become part of it."""
 
 from __future__ import annotations
 

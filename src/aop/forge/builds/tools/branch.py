@@ -35,27 +35,38 @@ class BranchStatus(Struct, frozen=True, kw_only=True):
     """The branch of a build."""
 
     build_id: str
+    """The build."""
     project_id: str
+    """Its project."""
     branch: str
+    """Its branch."""
     status: str
     """`active`, `sealing`, `sealed` or `abandoned`."""
     branch_state: str
     """`as_left`, `ahead`, `moved` or `gone`."""
     baseline_sha: str
+    """The commit that it began at."""
     head: str
+    """The commit of the branch as AOP left it."""
     commit_count: int
+    """The commits since the baseline."""
     forge_commit_count: int
+    """Those that AOP made."""
     published: str
     """The commit that was last pushed; empty if none was."""
 
 
 class BranchCommits(Struct, frozen=True, kw_only=True):
-    """The commits of a build since its baseline, oldest first."""
+    """The commits of a build."""
 
     build_id: str
+    """The build."""
     project_id: str
+    """Its project."""
     branch: str
+    """Its branch."""
     commits: tuple[BranchCommit, ...]
+    """The commits since the baseline, oldest first."""
 
 
 def create_branch(call: Call, arguments: BranchArguments) -> Outcome:
