@@ -22,7 +22,7 @@ from aop.core.roles import Role
 from aop.kernel.contracts.schemas import error_schema
 from aop.kernel.gateway.calls import FeatureArguments
 from aop.wiring.catalogue import CATALOGUE
-from tests.forge.broker.shelves import keep, pin, shelve
+from tests.forge.broker.shelves import keep, shelve
 from tests.kernel.tools.worlds import patch_of
 from tests.mcpserver.clients import Answer, Mcp, over_http, served, token_for
 from tests.world import World, files, make_repository, plan_for
@@ -31,7 +31,7 @@ ORCHESTRATOR, PLANNER, BUILDER, QA, SWE = Role.ORCHESTRATOR, Role.PLANNER, Role.
 STAGES = ("absent", "new", "planned", "patched", "ready")
 
 
-FORGE_ROLES = (Role.SCOUT, Role.FIXER)
+FORGE_ROLES = (Role.SCOUT, Role.FIXER, Role.FORGE_BUILDER)
 
 
 def forge_token(world: World, role: Role) -> str:
@@ -207,6 +207,40 @@ ROWS: Mapping[str, Row] = {
         bad={"file_path": ".git/config"},
         code="path_out_of_bounds",
     ),
+    "check_syntax": Row(
+        role=Role.FORGE_BUILDER,
+        stage="absent",
+        good={"file_path": "README.md"},
+        bad={"file_path": "no/such/file"},
+        code="file_not_found",
+    ),
+    "edit_file": Row(
+        role=Role.FORGE_BUILDER,
+        stage="absent",
+        good={"path": "src/b.txt", "edits": [{"old": "beta", "new": "gamma"}]},
+        bad={"edits": [{"old": "omega", "new": "x"}]},
+        code="patch_does_not_apply",
+    ),
+    "run_command": Row(
+        role=Role.FORGE_BUILDER,
+        stage="absent",
+        good={"command": "python -m unittest --help"},
+        bad={"command": "rm -rf ."},
+        code="command_not_allowed",
+    ),
+    "run_tests": Row(
+        role=Role.FORGE_BUILDER,
+        stage="absent",
+        good={"command": "python -m unittest --help"},
+        bad={"command": "pytest; id"},
+    ),
+    "write_file": Row(
+        role=Role.FORGE_BUILDER,
+        stage="absent",
+        good={"path": "src/new.py", "content": "x = 1\n"},
+        bad={"path": "Forge/Contracts/stack.md"},
+        code="protected_path",
+    ),
     "search_code": Row(role=SWE, stage="absent", good={"query": "x"}, bad={"query": "(", "regex": True}),
     "safe_patch": Row(
         role=SWE,
@@ -295,7 +329,8 @@ class Scene:
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     world = World(make_repository(tmp_path_factory.mktemp("tools") / "repo"))
     world.ok("gated.start", feature_id="gated")
-    world.ok("forge.build_begin", project_id="birds", build_id=pin(world, shelve(world, "birds")))
+    shelve(world, "birds")
+    world.ok("forge.build_begin", project_id="birds")
     keep(world, "birds", "plan", "one", {"steps": []}, until="2999-01-01T00:00:00Z")
     with ExitStack() as stack:
         stack.callback(world.close)

@@ -980,6 +980,13 @@ class NoWorkflow(Refusal):
     hint = "A person starts one with `aop gated start`."
 
 
+class NoWorkspace(Refusal):
+    """The caller works on no gated workflow and on no build."""
+
+    code = "no_workspace"
+    hint = "Use a token made with `aop token swe --feature ID`, or with `aop token ROLE --build B`."
+
+
 class NoMasterPlan(Refusal):
     """The master plan of the gated workflow does not exist."""
 
@@ -1673,6 +1680,28 @@ class NoBuildInSession(Refusal):
 
     code = "no_build_in_session"
     hint = "Use a token made with `aop token ROLE --build B`."
+
+
+class BuildOnHold(Refusal):
+    """The build is paused, stopped, or at its cap: nothing in it is changed until it goes on."""
+
+    code = "build_on_hold"
+    move = Move.ASK_PERSON
+    hint = "Wait for a person: `aop forge status BUILD` says why it does not go on."
+
+
+class CommandNotAllowed(Refusal):
+    """The command is not on the list of commands that a build may run."""
+
+    code = "command_not_allowed"
+    hint = "Begin it with one of the listed commands; a person adds others to `forge.build.commands` of the policy."
+
+
+class ContractQuoted(Refusal):
+    """A file repeats the prose of a contract, names a forge tool, or names the build."""
+
+    code = "contract_quoted"
+    hint = "Say it in your own words, without the contract's text, the names of forge's tools or the id of the build."
 
 
 class UnknownContract(Refusal):

@@ -32,11 +32,13 @@ from aop.wiring.late_parts import (
     late_remotes,
     late_reviewer,
     late_scanner,
+    late_syntax,
     late_tokenizer,
     late_worktree_extras,
     prove_contracts,
     question_ended,
     show_workflow,
+    workspace_of,
 )
 
 if TYPE_CHECKING:  # few commands supervise or ask models, and what that takes is imported by those that do
@@ -139,10 +141,12 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False) -> App:
         capabilities={
             "scanner": lambda: late_scanner(repository),
             "registries": lambda: late_registries(settings.environ),
+            "syntax": late_syntax,
         },
         tools=CATALOGUE,
         show_workflow=show_workflow,
         question_ended=question_ended,
+        workspace_of=workspace_of,
         prove_contracts=prove_contracts,
         reviewer=late_reviewer(lambda model: build_brain(settings, chosen=model, product="code-review"), new_id),
     )

@@ -8,7 +8,9 @@ from importlib import import_module
 from aop.kernel.gateway.calls import Tool
 
 TOOL_MODULES: Mapping[str, str] = {
+    "check_syntax": "aop.forge.builds.tools.command_runs",
     "collisions.scan": "aop.kernel.tools.plan.collisions",
+    "edit_file": "aop.forge.builds.tools.file_writes",
     "escalate_for_external_help": "aop.gated.tools.workflow",
     "evidence.latest": "aop.kernel.tools.gates.evidence",
     "evidence.verify": "aop.kernel.tools.gates.verify_record",
@@ -103,7 +105,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "inbox.expire": "aop.kernel.tools.inbox.answer",
     "inbox.list": "aop.kernel.tools.inbox.list",
     "leftovers.note": "aop.kernel.tools.run.leftovers",
-    "list_directory": "aop.gated.tools.read",
+    "list_directory": "aop.kernel.tools.workspace.read",
     "locks.acquire": "aop.kernel.tools.plan.locks",
     "locks.release": "aop.kernel.tools.plan.locks",
     "notices.note": "aop.kernel.tools.inbox.notices",
@@ -112,7 +114,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "plan.update": "aop.kernel.tools.plan.submit",
     "qa.test_index_get": "aop.kernel.tools.gates.qa_index",
     "qa.test_index_update": "aop.kernel.tools.gates.qa_index",
-    "read_file": "aop.gated.tools.read",
+    "read_file": "aop.kernel.tools.workspace.read",
     "repo.apply_patch": "aop.kernel.tools.repo.apply_patch",
     "repo.commit": "aop.kernel.tools.repo.commit",
     "repo.diff": "aop.kernel.tools.repo.diff",
@@ -129,6 +131,8 @@ TOOL_MODULES: Mapping[str, str] = {
     "report.dashboard": "aop.kernel.tools.report.dashboard",
     "report.feature_summary": "aop.kernel.tools.report.feature_summary",
     "request_scope_reduction": "aop.gated.tools.workflow",
+    "run_command": "aop.forge.builds.tools.command_runs",
+    "run_tests": "aop.forge.builds.tools.command_runs",
     "run.add": "aop.kernel.tools.run.add",
     "run.began": "aop.kernel.tools.run.began",
     "run.pause": "aop.kernel.tools.run.pause",
@@ -137,7 +141,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "run.wait": "aop.kernel.tools.run.quota_wait",
     "run.waited": "aop.kernel.tools.run.quota_wait",
     "safe_patch": "aop.gated.tools.safe_patch",
-    "search_code": "aop.gated.tools.read",
+    "search_code": "aop.kernel.tools.workspace.read",
     "submit_note": "aop.kernel.tools.run.submit_proposal",
     "submit_patch": "aop.kernel.tools.run.submit_proposal",
     "submit_plan": "aop.kernel.tools.run.submit_proposal",
@@ -145,6 +149,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "submit_work": "aop.gated.tools.workflow",
     "usage.begin": "aop.kernel.tools.run.usage",
     "usage.record": "aop.kernel.tools.run.usage",
+    "write_file": "aop.forge.builds.tools.file_writes",
 }
 """Every tool, and the module that has its row: a command pays for the tools that it calls, not for all of them."""
 

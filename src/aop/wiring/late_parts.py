@@ -12,8 +12,11 @@ if TYPE_CHECKING:
     from aop.brains.ports import Brain
     from aop.core.ids import FeatureId
     from aop.core.redaction.redactor import Redactor
+    from aop.forge.builds.workspace.syntax import SyntaxParsers
     from aop.forge.scan.ports import Registries, Scanner
     from aop.kernel.gateway.calls import Call, Kernel
+    from aop.kernel.gateway.principals import Principal
+    from aop.kernel.gateway.workspaces import Workspace
     from aop.kernel.ports.handed_in import NewId
     from aop.kernel.ports.processes import Processes
     from aop.kernel.ports.remotes import Remotes
@@ -34,6 +37,7 @@ MODULES = (
     "aop.adapters.models.tokenizer",
     "aop.adapters.projects.deep_scan.commit_scanner",
     "aop.adapters.projects.deep_scan.package_registries",
+    "aop.adapters.projects.deep_scan.syntax_parsers",
 )
 """The modules that are imported late."""
 
@@ -113,6 +117,14 @@ def late_scanner(repository: Repository) -> Scanner:
 
 
 @_late
+def late_syntax() -> SyntaxParsers:
+    """Return the parsers of this machine."""
+    from aop.adapters.projects.deep_scan.syntax_parsers import MachineParsers
+
+    return MachineParsers()
+
+
+@_late
 def late_registries(environ: Mapping[str, str]) -> Registries:
     """Return the registries of this machine's package managers."""
     from aop.adapters.projects.deep_scan.package_registries import PackageRegistries
@@ -121,10 +133,25 @@ def late_registries(environ: Mapping[str, str]) -> Registries:
 
 
 def show_workflow(kernel: Kernel, name: FeatureId) -> None:
-    """Bring the worktree of a gated workflow up to the record."""
+    """Bring the worktree of a gated workflow, or of a build, up to the record."""
+    from aop.forge.builds.workspace.projection import show_contracts
     from aop.gated.session import session
 
-    session.show_workflow(kernel, name)
+    if not show_contracts(kernel, name):
+        session.show_workflow(kernel, name)
+
+
+def workspace_of(view: Snapshot, principal: Principal) -> Workspace:
+    """Return the workspace of a caller: a forge role has that of its build, all others that of their workflow."""
+    from aop.kernel.gateway.tokens import PROJECT_ROLES
+
+    if principal.build is not None or principal.role in PROJECT_ROLES:
+        from aop.forge.builds.workspace import build_workspace
+
+        return build_workspace.workspace_of(view, principal)
+    from aop.gated.session import workspace
+
+    return workspace.workspace_of(view, principal)
 
 
 def question_ended(tx: Transaction, call: Call, question: Question) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aop.core.ids import OperationId
-from aop.kernel.features.tree_history import TreeHistory, history_of
+from aop.kernel.features.tree.tree_history import TreeHistory, history_of
 from aop.kernel.record.port import Event
 
 KINDS = {

@@ -62,7 +62,9 @@ FORGE_BUILDER, SCOUT, CODER, AUDITOR, FIXER = Role.FORGE_BUILDER, Role.SCOUT, Ro
 PERSON = "person"
 
 MATRIX: Mapping[str, set[Role] | str] = {
+    "check_syntax": {FORGE_BUILDER, CODER, FIXER},
     "collisions.scan": EVERYBODY,
+    "edit_file": {FORGE_BUILDER, CODER, FIXER},
     "escalate_for_external_help": {SWE},
     "evidence.latest": EVERYBODY,
     "evidence.verify": EVERYBODY,
@@ -157,7 +159,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "inbox.expire": set(),
     "inbox.list": EVERYBODY,
     "leftovers.note": set(),
-    "list_directory": {SWE},
+    "list_directory": {SWE, FORGE_BUILDER, SCOUT, CODER, AUDITOR, FIXER},
     "locks.acquire": {ORCHESTRATOR},
     "locks.release": {ORCHESTRATOR},
     "notices.note": set(),
@@ -166,7 +168,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "plan.update": {ORCHESTRATOR, PLANNER},
     "qa.test_index_get": EVERYBODY,
     "qa.test_index_update": {ORCHESTRATOR, QA},
-    "read_file": {SWE},
+    "read_file": {SWE, FORGE_BUILDER, SCOUT, CODER, AUDITOR, FIXER},
     "repo.apply_patch": {BUILDER, QA},
     "repo.commit": set(),
     "repo.diff": EVERYBODY,
@@ -183,6 +185,8 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "report.dashboard": EVERYBODY,
     "report.feature_summary": EVERYBODY,
     "request_scope_reduction": {SWE},
+    "run_command": {FORGE_BUILDER, CODER},
+    "run_tests": {FORGE_BUILDER},
     "run.add": PERSON,
     "run.began": set(),
     "run.pause": PERSON,
@@ -195,13 +199,18 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "submit_plan": {ORCHESTRATOR, PLANNER},
     "submit_request": {PLANNER, BUILDER, QA},
     "safe_patch": {SWE},
-    "search_code": {SWE},
+    "search_code": {SWE, FORGE_BUILDER, SCOUT, CODER, AUDITOR, FIXER},
     "submit_work": {SWE},
     "usage.begin": set(),
     "usage.record": set(),
+    "write_file": {FORGE_BUILDER, CODER},
 }
 """Which roles may call a tool (`system` may call all); `person`: the orchestrator's, and never with a token."""
 CHANGES_NO_FEATURE = {"gates.check_base", "leftovers.note", "repo.sync", "run.began"} | {
+    "edit_file",
+    "run_command",
+    "run_tests",
+    "write_file",
     "escalate_for_external_help",
     "get_task",
     "request_scope_reduction",
@@ -750,6 +759,7 @@ def build(world: World, project: str) -> None:
     """Take a build of a project through its life."""
     build_id = world.ok("forge.build_begin", project_id=project)["build_id"]
     world.ok("forge.build_audit", build_id=build_id)
+    work_on(world, project, build_id)
     steer_build(world, build_id, {"project_id": project})
     world.ok("forge.build_status", build_id=build_id)
     world.ok("forge.build_take_commits", build_id=build_id)
@@ -771,6 +781,19 @@ def steer_build(world: World, build_id: str, project: Mapping[str, Any]) -> None
     world.ok("forge.build_interject", **of_build, text="Hurry.")
     world.ok("forge.note_put", **project, content="Prefer UTC.")
     world.ok("forge.note_get", **project)
+
+
+def work_on(world: World, project: str, build_id: str) -> None:
+    """Write, check and run something in a build, as its builder does."""
+    app = world.app
+    scoped = msgspec.structs.replace(app.person, project=project, build=build_id)
+    world.app = msgspec.structs.replace(app, person=scoped)
+    world.ok("write_file", role=FORGE_BUILDER, path="src/page.py", content="x = 1\n")
+    world.ok("edit_file", role=FORGE_BUILDER, path="src/page.py", edits=[{"old": "1", "new": "2"}])
+    world.ok("check_syntax", role=FORGE_BUILDER, file_path="src/page.py")
+    for tool in ("run_tests", "run_command"):
+        world.ok(tool, role=FORGE_BUILDER, command="python -m unittest --help")
+    world.app = app
 
 
 def delete(world: World) -> None:

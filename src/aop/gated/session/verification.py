@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from aop.core.errors import InvalidArguments, SecretDetected
+from aop.core.errors import SecretDetected
 from aop.core.ids import TreeId
 from aop.core.paths import globs
 from aop.gated.machine.state import CommandRan, PreflightRan, RunCommand, RunPreflight, RunWithoutFix, WithoutFixRan
@@ -20,12 +19,11 @@ from aop.kernel.features.worktree_hold import note_quarantined
 from aop.kernel.gates.baselines import tests_on_base
 from aop.kernel.gates.gate_runs import GatePlan, plan_gates, run_gates
 from aop.kernel.gates.reports.verdict import Reports
-from aop.kernel.gates.steps import definition_of, profile_named, with_verdict
+from aop.kernel.gates.steps import argv_of, definition_of, profile_named, with_verdict
 from aop.kernel.ports.git import FileContent
 from aop.kernel.record.documents.gate_runs import GateRun, Subject, Verdict
 
 LARGEST_OUTPUT = 200_000
-METACHARACTERS = frozenset(";|&<>`$\n\r")
 
 
 def preflight_profile(config: Config) -> str:
@@ -149,27 +147,10 @@ def step_plan(session: Session, step: Step, tree: TreeId, *, tests: bool) -> Gat
     )
 
 
-def argv_of(command: str) -> tuple[str, ...]:
-    """Split a command into words, without a shell. Raises: InvalidArguments."""
-    used = sorted(METACHARACTERS & set(command))
-    if used:
-        raise InvalidArguments(
-            f"`test_command` holds {', '.join(map(repr, used))}: it is run without a shell.",
-            hint="Name one program and its arguments.",
-        )
-    try:
-        words = tuple(shlex.split(command))
-    except ValueError as error:
-        raise InvalidArguments(f"`test_command` cannot be split into words: {error}.") from error
-    if not words or "\0" in command:
-        raise InvalidArguments("`test_command` names no program.")
-    return words
-
-
 def _run_test(session: Session, command: str) -> tuple[GateRun, str]:
     if session.kernel.redact.secrets_in(command):
         raise SecretDetected("`test_command` seems to contain a secret, and it would be stored with the run.")
-    step = Step(name="test_command", cmd=argv_of(command), env=_report_options(_tests_parser(session)))
+    step = Step(name="test_command", cmd=argv_of(command, "test_command"), env=_report_options(_tests_parser(session)))
     return run_in_worktree(session, step_plan(session, step, session.known.tree, tests=True))
 
 

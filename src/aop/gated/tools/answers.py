@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
 from aop.core.roles import Role
 from aop.gated.machine.state import Decision, Expectation, SubmissionVerdict
 from aop.kernel.gateway.calls import Arguments
+from aop.kernel.tools.workspace.read import FileState
 
 SWE = frozenset({Role.SWE, Role.SYSTEM})
 Summary = Annotated[str, Meta(min_length=1, max_length=10_000)]
@@ -59,72 +60,6 @@ class Escalated(Task, frozen=True, kw_only=True):
     """The report, unchanged."""
     question_id: str
     """The question that the person answers."""
-
-
-class ReadFile(Arguments, frozen=True, kw_only=True):
-    file_path: str
-    """The path from the root of the worktree."""
-
-
-class FileState(Struct, frozen=True, kw_only=True):
-    file_path: str
-    """The path from the root of the worktree."""
-    version: int
-    """The number of changes in this workflow."""
-    sha256: str
-    """The hash of the whole content; for a missing file, of empty content."""
-    content: str
-    """The content, in this encoding; secrets are masked."""
-    encoding: Literal["utf-8", "base64"] = "utf-8"
-    """The encoding of `content`: text, or base64 if the file is not UTF-8."""
-    exists: bool = True
-    """Whether the file exists."""
-    truncated: bool = False
-
-
-class FileRead(FileState, frozen=True, kw_only=True):
-    next_call: str
-    """The next call."""
-
-
-class ListDirectory(Arguments, frozen=True, kw_only=True):
-    path: str = ""
-    """A folder; empty for the root."""
-
-
-class DirectoryListed(Struct, frozen=True, kw_only=True):
-    path: str
-    """The folder."""
-    entries: tuple[str, ...]
-    """The names; those of folders end with `/`."""
-    next_call: str
-    """The next call."""
-
-
-class SearchCode(Arguments, frozen=True, kw_only=True):
-    query: Annotated[str, Meta(min_length=1, max_length=1000)]
-    """The text to find, taken literally unless `regex` is set."""
-    regex: bool = False
-    """Read the query as an RE2 pattern."""
-    paths: Annotated[tuple[str, ...], Meta(max_length=200)] = ()
-    """The files and folders to search; empty: all."""
-
-
-class Line(Struct, frozen=True, kw_only=True):
-    path: str
-    """The file."""
-    line: int
-    """The number of the line, from 1."""
-    text: str
-    """The line; secrets are masked."""
-
-
-class CodeFound(Struct, frozen=True, kw_only=True):
-    matches: tuple[Line, ...]
-    """The lines that match, file by file."""
-    truncated: bool
-    next_call: str
-    """The next call."""
 
 
 class SafePatch(Arguments, frozen=True, kw_only=True):

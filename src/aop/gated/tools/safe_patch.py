@@ -15,8 +15,8 @@ from aop.gated.machine.state import Phase
 from aop.gated.session.documents import ACTIVE_PR, ORCHESTRATION_STATE
 from aop.gated.session.frozen_tests import GRANT, REFUSE, about_frozen, is_granted
 from aop.gated.session.session import PendingQuestion, Session, session_of
+from aop.gated.session.workspace import workspace_in
 from aop.gated.tools.answers import SWE, Patched, SafePatch
-from aop.gated.tools.read import content_of, next_call_of, state_of
 from aop.kernel.gates.steps import reset_verdicts
 from aop.kernel.gateway.calls import Call, Outcome, Tool
 from aop.kernel.locks.leases import read_clock
@@ -27,6 +27,7 @@ from aop.kernel.patches.proposals import PatchedTree, PatchTarget, judge_proposa
 from aop.kernel.plans.needed_locks import check_unbroken, locks_for_paths
 from aop.kernel.ports.git import FileMode
 from aop.kernel.record.documents.questions import Question
+from aop.kernel.tools.workspace.read import state_of
 
 PLANNING = (Phase.INITIALIZING, Phase.REPLANNING)
 STEPPING = (Phase.EXECUTING_TDD, Phase.DEBUGGING)
@@ -43,7 +44,7 @@ def safe_patch(call: Call, arguments: SafePatch) -> Outcome:
     refuse_secret_name(path, call.kernel.redact)
     with session_of(call) as session:
         _refuse_untimely(session, path)
-        content = content_of(session.kernel.git.objects, session.known, path)
+        content = workspace_in(session.known).content(session.kernel.git.objects, path)
         if hashlib.sha256(content or b"").hexdigest() != arguments.base_content_sha256:
             return session.finish(_answer(session, path, CHANGED_MEANWHILE, success=False))
         _refuse_other_files(session, path, arguments.unified_diff)
@@ -148,12 +149,13 @@ def _ask_for_grant(session: Session, path: str, tree: TreeId, arguments: SafePat
 
 
 def _answer(session: Session, path: str, message: str, *, success: bool) -> Patched:
-    content = content_of(session.kernel.git.objects, session.known, path)
+    workspace = workspace_in(session.known)
+    content = workspace.content(session.kernel.git.objects, path)
     return Patched(
         success=success,
         message="\n".join([*session.notes, message]),
-        latest_file_state=state_of(session.kernel, session.known, path, content),
-        next_call=next_call_of(session.known),
+        latest_file_state=state_of(session.kernel, workspace, path, content),
+        next_call=workspace.next_call,
     )
 
 

@@ -13,9 +13,9 @@ from aop.gated.machine.state import Brief, Judge, SubmissionVerdict
 from aop.gated.session.actions import run_to_answer
 from aop.gated.session.session import PendingQuestion, Session, session_of
 from aop.gated.session.verification import proves_fixes
+from aop.gated.session.workspace import workspace_in
 from aop.gated.tools.answers import SWE, Escalate, Escalated, Judgement, SubmitWork, Task
 from aop.gated.tools.auto_merge import merge_if_permitted
-from aop.gated.tools.read import content_of
 from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool
 from aop.kernel.gateway.tokens import IssuedToken
 from aop.kernel.merges.branch_moves import undo_move
@@ -87,7 +87,7 @@ def escalate(call: Call, arguments: Escalate) -> Outcome:
 
 
 def _title_problem(session: Session, draft: ActivePr | Refusal | None) -> str:
-    plan = content_of(session.kernel.git.objects, session.known, session.known.master_plan)
+    plan = workspace_in(session.known).content(session.kernel.git.objects, session.known.master_plan)
     return title_problem((plan or b"").decode(errors="replace"), draft.pr_title) if isinstance(draft, ActivePr) else ""
 
 

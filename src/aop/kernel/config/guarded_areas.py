@@ -18,6 +18,8 @@ STEERING_GIT = tuple(Area(f"**/{name}") for name in (".gitattributes", ".gitigno
 PLACING = (Area(".worktreeinclude"),)
 """The file that names what of the user's checkout is copied into worktrees, for gates to read."""
 
+STEERS_TESTS = "it steers the tests"
+
 AREA_LOCK = "protected:"
 """Prefix of the name of a lock on a protected area."""
 
@@ -49,7 +51,7 @@ class GuardedAreas(Struct, frozen=True, kw_only=True):
         if any(area.covers(path, fold=True) for area in STEERING_GIT):
             return "it steers git itself"
         if any(area.covers(path, fold=True) for area in self.steering):
-            return "it steers the tests"
+            return STEERS_TESTS
         if any(area.covers(path, fold=True) for area in (*PLACING, *self.linked)):
             return "it steers what your checkout gives to worktrees"
         return None

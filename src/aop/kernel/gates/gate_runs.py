@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from aop.core.errors import CoverageBelowMinimum, Fault, GateFailed, GateTimeout, Json, Refusal, TransientExecFailure
 from aop.core.ids import FeatureId, GateRunId
-from aop.kernel.config.gates import Mode, Profile, Step
+from aop.kernel.config.gates import Mode, Modes, Profile, Step
 from aop.kernel.config.in_force import Config
 from aop.kernel.config.policy import ExecutionRules, Policy
 from aop.kernel.features.lifecycle import store_feature
@@ -80,6 +80,23 @@ def plan_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Confi
         subject=Subject(
             tree=state.tree, base_commit=state.base_commit, definition=definition_of(steps, profile, config.policy)
         ),
+        policy=config.policy,
+        config_hash=config.hash,
+    )
+
+
+def plan_command(state: FeatureState, step: Step, config: Config) -> GatePlan:
+    """Return a run of one command on a feature's tree, which reads no report and proves nothing."""
+    profile = Profile(modes=Modes(fast=(step,), full=()))
+    definition = definition_of((step,), profile, config.policy)
+    return GatePlan(
+        feature_id=state.feature_id,
+        profile_name=state.gate_profile,
+        profile=profile,
+        mode=Mode.FAST,
+        steps=(step,),
+        reports=Reports(),
+        subject=Subject(tree=state.tree, base_commit=state.base_commit, definition=definition),
         policy=config.policy,
         config_hash=config.hash,
     )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from aop.core.errors import InvalidOverridePrecedence, NoGateSteps, UnknownGateProfileOrMode
+from aop.core.errors import InvalidArguments, InvalidOverridePrecedence, NoGateSteps, UnknownGateProfileOrMode
 from aop.core.text.json import canonical_json
 from aop.core.text.suggestions import did_you_mean
 from aop.kernel.config.gates import Gates, Mode, Profile, Step
@@ -16,6 +17,8 @@ from aop.kernel.config.policy import Policy
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.gate_runs import GateRun, Subject, Verdict
 from aop.kernel.record.documents.plans import OverrideStep, Plan
+
+METACHARACTERS = frozenset(";|&<>`$\n\r")
 
 
 def profile_named(gates: Gates, name: str) -> Profile:
@@ -154,3 +157,20 @@ def with_verdict(state: FeatureState, run: GateRun) -> FeatureState:
     )
     gates = {**state.gates, run.mode: run.verdict, **coverage}
     return msgspec.structs.replace(state, gates=gates, evidence=evidence)
+
+
+def argv_of(command: str, name: str) -> tuple[str, ...]:
+    """Split a command into words, without a shell; `name` is the argument that holds it. Raises: InvalidArguments."""
+    used = sorted(METACHARACTERS & set(command))
+    if used:
+        raise InvalidArguments(
+            f"`{name}` holds {', '.join(map(repr, used))}: it is run without a shell.",
+            hint="Name one program and its arguments.",
+        )
+    try:
+        words = tuple(shlex.split(command))
+    except ValueError as error:
+        raise InvalidArguments(f"`{name}` cannot be split into words: {error}.") from error
+    if not words or "\0" in command:
+        raise InvalidArguments(f"`{name}` names no program.")
+    return words

@@ -16,6 +16,7 @@ from aop.core.roles import Role
 from aop.kernel.config.in_force import Config
 from aop.kernel.gateway.epochs import refuse_old_epoch
 from aop.kernel.gateway.principals import Principal
+from aop.kernel.gateway.workspaces import Workspace, no_workspace
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.port import Event, Record, Snapshot, Transaction
 
@@ -137,9 +138,11 @@ class Kernel(Struct, frozen=True, kw_only=True):
     capabilities: Mapping[str, Callable[[], object]] = {}
     """Ports of the rooms above the kernel, by name; the room that declares a port says what it is."""
     show_workflow: Callable[[Kernel, FeatureId], None] = lambda _kernel, _name: None
-    """Brings the worktree of a gated workflow up to the record; the caller holds the worktree."""
+    """Brings the worktree of a gated workflow or a build up to the record; the caller holds the worktree."""
     question_ended: Callable[[Transaction, Call, Question], None] = lambda _tx, _call, _question: None
     """Told of each question that was answered or closed, in the same transaction."""
+    workspace_of: Callable[[Snapshot, Principal], Workspace] = no_workspace
+    """Returns the workspace of a caller: that of its workflow, or of its build. Raises: as the room of either."""
     prove_contracts: Callable[[Snapshot], Mapping[str, int]] = lambda _view: {}
     """Checks the contracts of projects against the journal, and counts what matches; raises `EvidenceBroken`."""
 

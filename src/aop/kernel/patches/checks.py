@@ -50,6 +50,13 @@ def refuse_added_secrets(diff: str, redact: Redactor) -> None:
         _refuse_secrets_in("\n".join(added).encode(errors="replace"), name[:_SHOWN_CHARS], redact)
 
 
+def refuse_added_lines(path: str, old: bytes, new: bytes, redact: Redactor) -> None:
+    """Refuse a new content of a file whose added lines hold a secret. Raises: SecretDetected."""
+    known = set(old.split(b"\n"))
+    added = (line for line in new.split(b"\n") if line not in known)
+    _refuse_secrets_in(b"\n".join((path.encode(), *added)), path, redact)
+
+
 def removed_secrets(patch: Patch, redact: Redactor) -> tuple[str, ...]:
     """Return a warning for each file that loses a secret, which stays in the history."""
     warnings: list[str] = []

@@ -24,7 +24,7 @@ from aop.kernel.patches.parser import Patch, parse_patch
 from aop.kernel.patches.patched_trees import patched_tree
 from aop.kernel.plans.checks import bounds_of
 from aop.kernel.plans.needed_locks import check_unbroken, locks_for_paths, locks_for_plan, with_fences
-from aop.kernel.ports.git import FileMode, TreeChange
+from aop.kernel.ports.git import FileMode, GitObjects, TreeChange
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.kernel.record.port import Transaction
@@ -135,16 +135,12 @@ def proposal_for(
 
 def judge_proposal(kernel: Kernel, target: PatchTarget, proposal: PatchedTree, config: Config) -> None:
     """Refuse a tree that policy or plan do not allow."""
-    rules, territory = config.policy.patch_policy, guarded_areas_of(config.policy, target.opened)
-    names_in = cache(lambda folder: kernel.git.objects.names(proposal.tree, folder))
     checks.refuse_disagreement(proposal.patch, proposal.changes)
-    checks.judge_tree_change(proposal.changes, rules)
-    checks.refuse_case_twins(proposal.changes, names_in)
-    checks.refuse_nested_repositories(proposal.changes, names_in, territory)
-    checks.judge_territory([change.path for change in proposal.changes], territory)
-    _judge_links_and_bytes(kernel, proposal, config)
+    judge_tree(kernel, proposal.tree, proposal.changes, config, target.opened)
+    _judge_bytes(kernel, proposal)
     if target.accepted is None:
         return
+    rules = config.policy.patch_policy
     touched = {change.path for change in proposal.changes}
     # Judged against the base: a file that the feature created counts as created in every later patch.
     planned = tuple(change for change in proposal.whole if change.path in touched)
@@ -152,22 +148,36 @@ def judge_proposal(kernel: Kernel, target: PatchTarget, proposal: PatchedTree, c
     checks.judge_plan(planned, bounds, areas=rules.enforce_allowed_areas, files=rules.enforce_plan)
 
 
-def _judge_links_and_bytes(kernel: Kernel, proposal: PatchedTree, config: Config) -> None:
-    """Check the targets of links and the content of binary files, which the policy must allow."""
-    git = kernel.git
-    packed = {file.new_path for file in proposal.patch.files if file.is_binary}
+def judge_tree(
+    kernel: Kernel, tree: TreeId, changes: tuple[TreeChange, ...], config: Config, opened: frozenset[str]
+) -> None:
+    """Refuse a tree whose changes policy does not allow, however they came about."""
+    rules, territory = config.policy.patch_policy, guarded_areas_of(config.policy, opened)
+    names_in = cache(lambda folder: kernel.git.objects.names(tree, folder))
+    checks.judge_tree_change(changes, rules)
+    checks.refuse_case_twins(changes, names_in)
+    checks.refuse_nested_repositories(changes, names_in, territory)
+    checks.judge_territory([change.path for change in changes], territory)
+    if not config.policy.path_rules.allow_symlink_traversal:
+        _judge_links(kernel.git.objects, tree, changes)
 
+
+def _judge_links(objects: GitObjects, tree: TreeId, changes: tuple[TreeChange, ...]) -> None:
     def is_link(path: str) -> bool:
-        entry = git.objects.entry(proposal.tree, path)
+        entry = objects.entry(tree, path)
         return entry is not None and entry.mode is FileMode.SYMLINK
 
+    for change in changes:
+        if change.new is not None and change.new.mode is FileMode.SYMLINK:
+            checks.judge_link(change.path, objects.blob(change.new.oid), is_link)
+
+
+def _judge_bytes(kernel: Kernel, proposal: PatchedTree) -> None:
+    """Check the content of binary files, which the policy must allow."""
+    packed = {file.new_path for file in proposal.patch.files if file.is_binary}
     for change in proposal.changes:
-        if change.new is None:
-            continue
-        if change.new.mode is FileMode.SYMLINK and not config.policy.path_rules.allow_symlink_traversal:
-            checks.judge_link(change.path, git.objects.blob(change.new.oid), is_link)
-        if change.path in packed:
-            checks.judge_bytes(change.path, git.objects.blob(change.new.oid), kernel.redact)
+        if change.new is not None and change.path in packed:
+            checks.judge_bytes(change.path, kernel.git.objects.blob(change.new.oid), kernel.redact)
 
 
 def _needed_locks(target: PatchTarget, proposal: PatchedTree, config: Config) -> tuple[str, ...]:

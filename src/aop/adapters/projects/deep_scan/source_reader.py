@@ -69,6 +69,13 @@ def read_source(language: Language, content: bytes) -> SourceFacts:
     return replace(facts, secrets=_secrets(content))
 
 
+def first_error_line(language: Language, content: bytes) -> int | None:
+    """Return the first line that does not parse, 0 if all do; None for a language without a grammar."""
+    if language not in _GRAMMARS:
+        return None
+    return ParsedSource(content, _parser(language).parse(content).root_node).error_line()
+
+
 @cache
 def _parser(language: Language) -> Parser:
     package, function = _GRAMMARS[language]

@@ -21,6 +21,7 @@ from aop.forge.builds.cycle.commits import publish_branch
 from aop.forge.builds.cycle.cycle_facts import cycle_facts
 from aop.forge.builds.cycle.lookup import LIVING, cycles_of
 from aop.forge.builds.documents import BuildCycle, Crew, PhaseProgress, branch_of
+from aop.forge.builds.workspace.projection import SHOWN_FOLDER
 from aop.forge.contracts.shapes.phases import read_phases
 from aop.forge.contracts.shapes.problems import Problems
 from aop.forge.contracts.types import ContractType
@@ -37,9 +38,6 @@ from aop.kernel.merges.branch_moves import BranchMove, commit_with_move
 from aop.kernel.record.documents.base import revise
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.port import Snapshot, Transaction
-
-CONTRACTS_FOLDER = "Forge"
-"""The folder of a worktree that shows the contracts of a build; no commit may have it (FORGE-042, C-54)."""
 
 
 class Beginning(Struct, frozen=True, kw_only=True):
@@ -137,8 +135,8 @@ def _head(kernel: Kernel) -> CommitId:
 
 def refuse_contracts_folder(kernel: Kernel, tree: TreeId, commit: CommitId) -> None:
     """Refuse a commit whose `Forge` would be overwritten. Raises: ForgeFolderTracked."""
-    if kernel.git.objects.entry(tree, CONTRACTS_FOLDER) is not None:
-        raise ForgeFolderTracked(f"The commit {commit[:12]} has a `{CONTRACTS_FOLDER}` of its own.", commit=commit)
+    if kernel.git.objects.entry(tree, SHOWN_FOLDER) is not None:
+        raise ForgeFolderTracked(f"The commit {commit[:12]} has a `{SHOWN_FOLDER}` of its own.", commit=commit)
 
 
 def _refuse_existing_branch(kernel: Kernel, branch: str) -> None:
@@ -183,6 +181,7 @@ def _store(call: Call, tx: Transaction, plan: Beginning, crew: Crew, baseline: C
     tx.put(revise(project, status="building", updated_at=now), project.project_id)
     tx.mark_unshown("feature", state.feature_id)
     tx.mark_unshown("worktree", state.feature_id)
+    tx.mark_unshown("workflow", state.feature_id)
     _record(call, tx, cycle, state, build)
     return cycle_facts(cycle, state, build)
 

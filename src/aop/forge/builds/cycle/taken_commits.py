@@ -13,7 +13,7 @@ from aop.forge.builds.cycle.lookup import the_living_cycle
 from aop.forge.builds.cycle.start import refuse_contracts_folder
 from aop.forge.builds.documents import BuildCycle
 from aop.kernel.features.lifecycle import store_feature
-from aop.kernel.features.tree_history import TAKEN
+from aop.kernel.features.tree.tree_history import TAKEN
 from aop.kernel.features.worktree_hold import held_worktree
 from aop.kernel.gates.steps import reset_verdicts
 from aop.kernel.gateway.calls import Call, Kernel, Outcome, feature_named

@@ -15,6 +15,7 @@ from aop.forge.projects.documents import ForgeBuild, ScratchNote
 from aop.forge.tools.broker.broker_answers import ScratchpadAnswer
 from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool, committed
 from aop.kernel.record.documents.base import revise
+from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.port import Snapshot, Transaction
 
 CONTRACTS_READ = "contracts_read"
@@ -90,6 +91,9 @@ def _write(call: Call, arguments: Scratchpad, tx: Transaction, build: ForgeBuild
         else revise(known, value=value, updated_at=now)
     )
     tx.put(note, _note_key(build, key))
+    if tx.get(FeatureState, build.build_id) is not None:
+        # The worktree of a build that has begun shows its notes.
+        tx.mark_unshown("workflow", build.build_id)
     tx.append(call.event("scratchpad_written", None, build_id=build.build_id, key=key, characters=len(value)))
     return value
 

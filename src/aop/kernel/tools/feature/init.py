@@ -11,7 +11,7 @@ from aop.core.structs import copy_fields
 from aop.kernel.config.in_force import Config
 from aop.kernel.features.endings import ending_of
 from aop.kernel.features.lifecycle import NOT_RUN, relist
-from aop.kernel.features.tree_history import TAKEN, WITH_TREES
+from aop.kernel.features.tree.tree_history import TAKEN, WITH_TREES
 from aop.kernel.features.worktree_extras import allocate_ports, place_extras
 from aop.kernel.features.worktree_hold import held_worktree
 from aop.kernel.gateway.calls import Call, ChangeArguments, Kernel, Outcome, Tool, the_feature

@@ -11,7 +11,7 @@ from aop.core.errors import Fault, FileNotFound, InvalidArguments
 from aop.core.ids import ObjectId, TreeId
 from aop.core.structs import copy_fields
 from aop.kernel.features.lifecycle import require_status, with_status
-from aop.kernel.features.tree_history import BASES, WITH_TREES, TreeHistory, history_of
+from aop.kernel.features.tree.tree_history import BASES, WITH_TREES, TreeHistory, history_of
 from aop.kernel.features.work_requests import request_work, store_pause
 from aop.kernel.features.worktree_hold import held_worktree
 from aop.kernel.gates.qa_index import renew_index

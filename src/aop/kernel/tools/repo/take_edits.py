@@ -21,7 +21,7 @@ from aop.core.errors import (
 from aop.core.structs import copy_fields
 from aop.kernel.config.guarded_areas import guarded_areas_of
 from aop.kernel.features.lifecycle import back_to_building, require_status
-from aop.kernel.features.tree_history import TAKEN
+from aop.kernel.features.tree.tree_history import TAKEN
 from aop.kernel.features.trees import ChangedFile, changed_files
 from aop.kernel.features.work_requests import request_work
 from aop.kernel.features.worktree_hold import held_worktree

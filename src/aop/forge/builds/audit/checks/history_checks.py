@@ -8,7 +8,7 @@ from aop.forge.builds.audit.audit_verdicts import AuditCheck, judged
 from aop.forge.builds.audit.subject import AuditSubject
 from aop.kernel.config.guarded_areas import guarded_areas_of
 from aop.kernel.features.opened_paths import path_answers
-from aop.kernel.features.tree_history import BASES, WITH_TREES
+from aop.kernel.features.tree.tree_history import BASES, WITH_TREES
 from aop.kernel.tools.gates.verify_record import VerifyArguments, verified_record
 
 

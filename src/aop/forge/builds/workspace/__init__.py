@@ -1,0 +1,1 @@
+"""Workspace of a build: judged writes, commands, the shown contracts, exclusion."""

@@ -1,0 +1,1 @@
+"""Trees of a feature: the steps between them, and searching one."""

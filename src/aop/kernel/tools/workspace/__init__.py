@@ -1,0 +1,1 @@
+"""Tools on the workspace of the caller: a gated workflow, or a build."""
