@@ -270,6 +270,7 @@ PERSONS = {
     "feature.undo",
     "forge_abandon_branch",
     "forge_create_branch",
+    "forge_seal_branch",
     "gated.reset",
     "gated.resume",
     "gated.start",

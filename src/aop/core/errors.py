@@ -1506,6 +1506,30 @@ class BuildEnded(Refusal):
     hint = "Its branch stays as it is. Begin another build of the project with `forge.build_begin`."
 
 
+class NothingToSeal(Refusal):
+    """The branch of the build has no commit of the build, so there is nothing to seal."""
+
+    code = "nothing_to_seal"
+    move = Move.PROVE
+    hint = "Let the build finish a task first, or end it with `forge.build_abandon`."
+
+
+class BuildUncommitted(Refusal):
+    """The tree of the build is not the tree of its newest commit."""
+
+    code = "build_uncommitted"
+    move = Move.PROVE
+    hint = "Let the build go on until its current task is committed, or end it with `forge.build_abandon`."
+
+
+class BuildNotSealed(Refusal):
+    """The build has no seal yet."""
+
+    code = "build_not_sealed"
+    move = Move.PROVE
+    hint = "Seal it with `forge.build_seal`."
+
+
 class BuildFeatureExists(Refusal):
     """A feature already has the id of the build."""
 

@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from aop.core.ids import CommitId, OperationId, TreeId
 from aop.forge.builds.audit.audit import audit_of
 from aop.forge.builds.audit.audit_verdicts import AuditCheck
 from aop.forge.builds.audit.subject import Claims
+from aop.forge.builds.cycle.commits import commit_and_push
+from aop.forge.builds.cycle.lookup import the_living_cycle
 from aop.forge.builds.documents import BuildCycle, PhaseProgress, SignOff
 from aop.forge.contracts.types import ContractType
 from aop.kernel.config.gates import Mode, Step
@@ -18,13 +21,16 @@ from aop.kernel.features.lifecycle import store_feature
 from aop.kernel.gates.gate_runs import GatePlan, record_run, run_gates
 from aop.kernel.gates.reports.verdict import Reports
 from aop.kernel.gates.steps import definition_of, profile_named
-from aop.kernel.gateway.calls import Call, Kernel
+from aop.kernel.gateway.calls import Arguments, Call, Kernel, Outcome, Tool, feature_named
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.gateway.role_sets import COORDINATORS
+from aop.kernel.merges.branch_moves import undo_move
 from aop.kernel.ports.git import FileContent, FileMode
 from aop.kernel.record.documents.base import revise
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.gate_runs import GateRun, Subject
-from aop.kernel.record.port import Event
-from tests.forge.builds.notes_app import BASE, NOTES
+from aop.wiring.catalogue import CATALOGUE
+from tests.forge.builds.notes_app import BASE, NOTES, PHASE_0, PHASE_1
 from tests.forge.projects import stored
 from tests.world import World, git, make_repository
 
@@ -32,6 +38,47 @@ VERIFY = (
     ("python3", "-m", "compileall", "-q", "notes"),
     ("python3", "-m", "unittest", "discover", "-s", "tests", "-t", "."),
 )
+
+
+class CommitArguments(Arguments, frozen=True, kw_only=True):
+    build_id: str
+    subject: str
+
+
+class Committed(Struct, frozen=True, kw_only=True):
+    head: str
+
+
+def _commit(call: Call, arguments: CommitArguments) -> Outcome:
+    with call.kernel.record.read() as view:
+        cycle, state = (
+            the_living_cycle(view, arguments.build_id, call.principal),
+            feature_named(view, arguments.build_id),
+        )
+    return commit_and_push(
+        call, cycle, state.tree, arguments.subject, store=lambda _tx, moved: Committed(head=moved.head)
+    )
+
+
+COMMIT = Tool(
+    name="forge.test_commit_tree",
+    summary="Commit the tree of a build.",
+    arguments=CommitArguments,
+    output=Committed,
+    roles=COORDINATORS,
+    run=_commit,
+    mutates=True,
+    person_only=True,
+    resolve=undo_move,
+)
+
+
+def commit_tree(world: World, build_id: str, subject: str = "Finish a task") -> CommitId:
+    """Commit the tree of a build on its branch, as the loop does after a task."""
+    gateway = Gateway(world.app.gateway.kernel, {**CATALOGUE, COMMIT.name: COMMIT})
+    answer = gateway.call(world.app.person, COMMIT.name, {"build_id": build_id, "subject": subject})
+    assert answer.ok, answer.error
+    return CommitId(answer.data["head"])
 
 
 class Built:
@@ -89,6 +136,17 @@ class Built:
             tx.append(call.event("patch_applied", after.feature_id, **trees, files=len(files)))
         return tree
 
+    def commit(self, subject: str = "Finish a task") -> CommitId:
+        return commit_tree(self.world, self.build_id, subject)
+
+    def finish(self) -> None:
+        """Build both phases: contracts are read, files written, verified, committed and signed off."""
+        for files, tests in ((PHASE_0, 3), (PHASE_1, 4)):
+            self.put_event("contract_fetched", build_id=self.build_id, contract_type="blueprint")
+            self.write(files)
+            run = self.verify()
+            self.sign_off(self.commit(), run, tests)
+
     def change(self, **fields: object) -> None:
         """Change fields of the cycle, as the machine of the loop does."""
         cycle = self.cycle()
@@ -99,10 +157,6 @@ class Built:
         event = self.call().event(kind, self.state().feature_id)
         with self.kernel.record.write() as tx:
             tx.append(msgspec.structs.replace(event, payload=payload))
-
-    def tamper(self, event: Event) -> None:
-        with self.kernel.record.write() as tx:
-            tx.append(event)
 
     def verify(self, commands: Sequence[Sequence[str]] = VERIFY) -> GateRun:
         """Run commands on the tree by the gate executor, and record the run."""

@@ -11,6 +11,7 @@ from aop.core.ids import ObjectId, TreeId
 from aop.forge.builds.audit.audit_verdicts import NAMES, AuditVerdict
 from aop.forge.contracts.types import ContractType
 from aop.forge.projects.documents import ContractVersion, contract_key
+from aop.kernel.ports.git import FileMode
 from aop.kernel.record.documents.base import revise
 from tests.forge.builds.built import VERIFY, Built
 from tests.forge.builds.notes_app import APP, BASE, NOTES, PHASE_0, PHASE_1, STORE, TEST_APP, TEST_STORE
@@ -154,6 +155,56 @@ def test_a_gap_between_two_entries_fails_the_diff_log(fresh: Built) -> None:
     check = fresh.audit()["A5"]
     assert check.verdict == "FAIL"
     assert check.proof[0].endswith(f"begins with the tree {'0' * 12}; the one before it was {tree[:12]}")
+
+
+def _commit_by_hand(built: Built, message: str, *, author: str, path: str = "LICENSE") -> str:
+    """Commit a change of a file on the branch of the build, past AOP."""
+    tree = built.kernel.git.objects.tree_with(built.state().tree, {path: (FileMode.FILE, b"By hand.\n")})
+    name, _, email = author.rstrip(">").partition(" <")
+    who = ("-c", f"user.name={name}", "-c", f"user.email={email}")
+    commit = built.git(*who, "commit-tree", tree, "-p", built.cycle().head, "-m", message).strip()
+    built.git("update-ref", "refs/heads/forge/build-notes-b1", commit)
+    return commit
+
+
+BOT = "ForgeGuard Bot <forgeguard-bot@users.noreply.github.com>"
+
+
+def test_commits_of_the_bot_and_of_people_are_fine_once_they_are_taken_in(fresh: Built) -> None:
+    fresh.write(PHASE_0)
+    fresh.commit()
+    gates = "agentic/orchestrator/gates.yaml"
+    commit = _commit_by_hand(fresh, "Tighten the gates", author="Bob <bob@example.org>", path=gates)
+    assert (fresh.audit()["A5"].verdict, fresh.audit()["A5"].proof[0]) == (
+        "WARN",
+        f"The commit {commit[:12]} of Bob was not taken in yet",
+    )
+    fresh.world.ok("forge.build_take_commits", build_id=fresh.build_id)
+    found = fresh.audit()
+    assert (found["A5"].verdict, found["A6"].verdict, found["A6"].proof[0]) == (
+        "PASS",
+        "PASS",
+        "1 commit of the bot, 1 of people",
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "author"),
+    [
+        ("More", BOT),
+        ("[forge] More", "Mallory <m@example.org>"),
+        ("More\n\nBuild-Cycle: notes-b1", "Mallory <m@example.org>"),
+    ],
+)
+def test_a_commit_that_poses_as_one_of_the_bot_fails(fresh: Built, message: str, author: str) -> None:
+    fresh.write(PHASE_0)
+    fresh.commit()
+    commit = _commit_by_hand(fresh, message, author=author)
+    check = fresh.audit()["A6"]
+    assert (check.verdict, check.proof[0]) == (
+        "FAIL",
+        f"The commit {commit[:12]} poses as one of the bot, which did not make it",
+    )
 
 
 def test_steps_in_another_order_fail(fresh: Built) -> None:

@@ -23,6 +23,7 @@ from aop.kernel.gateway.principals import Principal
 from aop.kernel.record.port import Transaction
 from aop.wiring.catalogue import CATALOGUE
 from tests.forge.broker.shelves import keep
+from tests.forge.builds.built import commit_tree
 from tests.forge.builds.cycles import coder
 from tests.forge.sample_contracts import ANSWERS, CONTRACTS
 from tests.gated.agents import NOTHING, active_pr
@@ -97,8 +98,10 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "forge.build_interject": PERSON,
     "forge.build_pause": PERSON,
     "forge.build_resume": PERSON,
+    "forge.build_seal": PERSON,
     "forge.build_status": PERSON,
     "forge.build_take_commits": PERSON,
+    "forge.build_verify_seal": PERSON,
     "forge.check": PERSON,
     "forge.contract_diff": PERSON,
     "forge.contract_edit": PERSON,
@@ -143,6 +146,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "forge_list_project_contracts": {SCOUT, CODER, AUDITOR},
     "forge_read_notepad": {FORGE_BUILDER, SCOUT, CODER},
     "forge_scratchpad": {FORGE_BUILDER, SCOUT, CODER, AUDITOR, FIXER},
+    "forge_seal_branch": PERSON,
     "forge_set_session": {ORCHESTRATOR},
     "gated.reset": PERSON,
     "gated.resume": PERSON,
@@ -764,6 +768,11 @@ def build(world: World, project: str) -> None:
     world.ok("forge.build_status", build_id=build_id)
     world.ok("forge.build_take_commits", build_id=build_id)
     world.ok("forge.build_abandon", build_id=build_id, reason="It was a trial.")
+    world.ok("forge.scan", project_id=project)
+    second = world.ok("forge.build_begin", project_id=project)["build_id"]
+    commit_tree(world, second)
+    world.ok("forge.build_seal", build_id=second)
+    world.ok("forge.build_verify_seal", build_id=second)
 
 
 def steer_build(world: World, build_id: str, project: Mapping[str, Any]) -> None:

@@ -36,6 +36,8 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "pin": ("contracts.versions", "make a build that keeps reading the contracts as they are now"),
         "check": ("check", "test the code by the contracts: boundaries, routes, tables"),
         "audit": ("builds.audit", "audit the tree of a build: thirteen checks, each with its proof"),
+        "seal": ("builds.seal", "score and sign what was built, and end its branch"),
+        "verify": ("builds.seal", "check that a seal still holds: tree, branch, contracts and evidence"),
         "tokens": ("tokens", "count what agents were sent for a project or a build"),
         "key": ("key", "make, list or revoke the keys for the HTTP interface"),
     },

@@ -24,6 +24,8 @@ COMMANDS: Mapping[str, str] = {
     "feature.undo": "aop undo FEATURE",
     "forge.ask": "aop forge ask PROJECT",
     "forge.build_audit": "aop forge audit BUILD",
+    "forge.build_seal": "aop forge seal BUILD",
+    "forge.build_verify_seal": "aop forge verify BUILD",
     "forge.check": "aop forge check PROJECT",
     "forge.contract_diff": "aop forge diff PROJECT TYPE A B",
     "forge.contract_edit": "aop forge edit PROJECT TYPE",

@@ -47,6 +47,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "aop forge map shop src/routes",
         "aop forge check shop --junit check.xml",
         "aop forge audit shop-b1",
+        "aop forge seal shop-b1 --html seal.html",
+        "aop forge verify shop-b1",
         "aop forge plan shop --online",
     ),
     "inbox": ("aop inbox", "aop inbox --answered"),

@@ -170,9 +170,13 @@ class SealDimension(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     score: float
     """0 to 100; 0 if it is unknown."""
     weight: float
+    """Its part of the whole score."""
     known: bool = True
+    """Whether it could be computed."""
     formula: str
+    """How the score follows from the figures."""
     figures: Mapping[str, Any] = {}
+    """The figures, by name."""
     evidence: tuple[str, ...] = ()
     """The ids of gate runs, documents and events that the figures were read from."""
     delta: float | None = None
@@ -185,21 +189,35 @@ class Seal(Document, frozen=True, kw_only=True):
     kind: ClassVar[str] = "seal"
 
     seal_id: NonEmpty
+    """The seal."""
     build_id: BuildId
+    """The build."""
     project_id: ProjectId
+    """The project."""
     commit: CommitId
+    """The last commit of the branch, which changes no file."""
     tree: TreeId
+    """The sealed tree."""
     batch: Positive
+    """The batch of contracts that the build read."""
     batch_sha256: NonEmpty
+    """The digest of that batch."""
     gate_runs: tuple[str, ...] = ()
+    """The gate runs that it rests on."""
     audit: Mapping[str, str] = {}
+    """The verdict of each check of the audit, by code."""
     dimensions: Mapping[str, SealDimension] = {}
+    """The nine dimensions, by name."""
     score: float
+    """The weighted sum of the dimensions, 0 to 100."""
     verdict: Literal["CERTIFIED", "CONDITIONAL", "FLAGGED"]
+    """`CERTIFIED` from 90, `CONDITIONAL` from 70, else `FLAGGED`."""
     reasons: tuple[str, ...] = ()
+    """Why the score is not 100."""
     signature: str = ""
     """HMAC-SHA256 over the canonical JSON of everything else."""
     sealed_at: NonEmpty
+    """When it was sealed."""
 
 
 def build_error_key(build_id: str, fingerprint: str) -> str:

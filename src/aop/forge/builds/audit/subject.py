@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 from aop.core.errors import Fault
 from aop.core.ids import GateRunId, TreeId
 from aop.forge.builds.audit.deliverables import Deliverable, deliverables_of
+from aop.forge.builds.cycle.commits import COMMITTED
 from aop.forge.builds.documents import BuildCycle
 from aop.forge.check.clauses import CheckedContracts, Clause, Code, contracts_to_check
 from aop.forge.check.code_files import code_in
@@ -20,11 +22,14 @@ from aop.forge.projects.batches import contracts_in, pinned_batch
 from aop.forge.projects.documents import AcceptedClause, ContractBatch, ForgeBuild
 from aop.forge.scan.imports.import_targets import Imports, resolve_imports
 from aop.forge.scan.ports import scanner_of
+from aop.kernel.features.tree.tree_history import TAKEN
 from aop.kernel.gateway.calls import Call
-from aop.kernel.ports.git import GitObjects, TreeChange
+from aop.kernel.ports.git import GitObjects, LoggedCommit, TreeChange
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.gate_runs import GateRun, Verdict
 from aop.kernel.record.port import JournalEntry, Snapshot
+
+MOST_COMMITS = 10_000
 
 Claims = Mapping[str, tuple[str, ...]]
 """For each deliverable of a sign-off the paths that show it; a text that is not a path of the tree is a reason."""
@@ -154,6 +159,24 @@ class AuditSubject:
     def events(self) -> tuple[JournalEntry, ...]:
         """Return all that the journal says of the build."""
         return tuple(self.view.journal(feature_id=self.state.feature_id))
+
+    @cached_property
+    def commits(self) -> tuple[LoggedCommit, ...]:
+        """Return the commits of the branch since the baseline, oldest first; of a branch that is gone, as left."""
+        tip = self.call.kernel.git.branches.head(self.cycle.branch) or self.cycle.head
+        return self.objects.log(self.cycle.baseline_sha, tip, limit=MOST_COMMITS)
+
+    @cached_property
+    def own_commits(self) -> Mapping[str, str]:
+        """Return the commits that the journal says AOP made, each with its tree."""
+        own = (entry.event.payload for entry in self.events if entry.event.kind == COMMITTED)
+        return {str(payload["commit"]): str(payload["tree"]) for payload in own}
+
+    @cached_property
+    def taken_commits(self) -> frozenset[str]:
+        """Return the commits of people that were taken in."""
+        taken: list[Any] = [entry.event.payload.get("commits") for entry in self.events if entry.event.kind == TAKEN]
+        return frozenset(str(commit) for commits in taken for commit in commits or ())
 
     def clauses_in(self, tree: TreeId) -> tuple[Clause, ...]:
         """Judge the clauses of the contracts on a tree, with what people accepted."""

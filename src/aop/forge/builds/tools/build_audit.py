@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from msgspec import Struct
 
-from msgspec import Meta, Struct
-
-from aop.core.ids import FEATURE_ID_PATTERN
 from aop.forge.builds.audit.audit import audit_of
 from aop.forge.builds.audit.audit_verdicts import AuditCheck
 from aop.forge.builds.cycle.lookup import the_cycle
-from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool, feature_named
+from aop.forge.builds.tools.cycles import BuildArguments
+from aop.kernel.gateway.calls import Call, Outcome, Tool, feature_named
 from aop.kernel.gateway.role_sets import COORDINATORS
-
-
-class AuditedBuild(Arguments, frozen=True, kw_only=True):
-    build_id: Annotated[str, Meta(pattern=FEATURE_ID_PATTERN)]
-    """The build, as `forge.project_show` lists it."""
 
 
 class BuildAudit(Struct, frozen=True, kw_only=True):
@@ -32,7 +25,7 @@ class BuildAudit(Struct, frozen=True, kw_only=True):
     """A0 to A9 and W1 to W3, in this order."""
 
 
-def audit(call: Call, arguments: AuditedBuild) -> Outcome:
+def audit(call: Call, arguments: BuildArguments) -> Outcome:
     """Compute the audit of a build; nothing is stored."""
     with call.kernel.record.read() as view:
         cycle = the_cycle(view, arguments.build_id, call.principal)
@@ -51,7 +44,7 @@ TOOLS = (
     Tool(
         name="forge.build_audit",
         summary="Audit the tree of a build: syntax, scope, evidence, boundaries, history, tests, secrets, routes.",
-        arguments=AuditedBuild,
+        arguments=BuildArguments,
         output=BuildAudit,
         roles=COORDINATORS,
         run=audit,

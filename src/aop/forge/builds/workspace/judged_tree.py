@@ -104,7 +104,7 @@ def _opened(kernel: Kernel, view: Snapshot, state: FeatureState, paths: Iterable
     names = list(paths)
     for path in names:
         _refuse_shown_folder(objects, baseline, path)
-    created = frozenset(path for path in names if _may_create(objects, baseline, path, policy))
+    created = frozenset(path for path in names if may_create(objects, baseline, path, policy))
     return opened_paths(view, state.feature_id) | created
 
 
@@ -117,7 +117,7 @@ def _refuse_shown_folder(objects: GitObjects, baseline: TreeId, path: str) -> No
         raise ProtectedPath(f"`{path}` may not be changed: {why}.", path=path, reason=why)
 
 
-def _may_create(objects: GitObjects, baseline: TreeId, path: str, policy: Policy) -> bool:
+def may_create(objects: GitObjects, baseline: TreeId, path: str, policy: Policy) -> bool:
     """Tell whether a path steers the tests, and the baseline lacks it: a new product needs its own."""
     areas = guarded_areas_of(policy)
     if areas.guard_of(path) != STEERS_TESTS or any(area.covers(path, fold=True) for area in (*RUNNERS, *areas.linked)):
