@@ -48,6 +48,7 @@ def test_a_project_begins_as_a_draft_of_the_local_user(world: World) -> None:
         "batch": 0,
         "build_count": 0,
         "scan_run": "",
+        "is_planned": False,
         "answered": [],
         "sha256": "",
         "contracts": [],

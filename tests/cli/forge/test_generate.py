@@ -31,6 +31,7 @@ from tests.world import Ran, World, git, make_repository, run_aop
 
 OWN_WORDS = ("aop", "forge", "forgeguard", "orchestrator", "taskflow engine")
 FLOWS = ("greenfield", "scout")
+FACTS = {"greenfield": "seed", "scout": "parcel"}
 QUICK = (("greenfield", "anthropic"), ("scout", "openai"))
 PAIRS = [
     pytest.param(flow, family, marks=[] if (flow, family) in QUICK else [pytest.mark.slow])
@@ -56,7 +57,9 @@ def show(root: Path, project: str) -> Any:
     return run_aop(root, "forge", "show", project, "--json").json["data"]
 
 
-@pytest.mark.req("FORGE-001", "FORGE-002", "FORGE-022", "FORGE-122", "FORGE-123", "FORGE-137", "FORGE-147", "FORGE-151")
+@pytest.mark.req(
+    "FORGE-001", "FORGE-002", "FORGE-022", "FORGE-122", "FORGE-123", "FORGE-137", "FORGE-145", "FORGE-147", "FORGE-151"
+)
 @pytest.mark.parametrize(("flow", "family"), PAIRS)
 def test_nine_contracts_are_written_in_their_order_by_any_family(flow: str, family: str, tmp_path: Path) -> None:
     project = new_project(flow, tmp_path / "repo")
@@ -76,6 +79,9 @@ def test_nine_contracts_are_written_in_their_order_by_any_family(flow: str, fami
         (row["contract_type"], row["turn"], row["tokens"]) for row in journal_of(tmp_path / "repo", "contract_progress")
     ] == [(each, turn, 120 * turn) for each, turn in ALL_TURNS]
     assert not [word for word in OWN_WORDS for text in server.texts if word in text.casefold()]
+    # A model is told of the project when it asks, and not before.
+    told = [FACTS[flow] in text.casefold() for text in server.texts]
+    assert (any(told[::2]), told[1]) == (False, True)
     assert not list((tmp_path / "repo/.aop/forge/runs").iterdir())
 
 

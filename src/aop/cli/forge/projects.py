@@ -108,6 +108,8 @@ def _project_lines(data: Mapping[str, Any], terminal: Terminal) -> Iterator[str]
     if data["builds"]:
         builds = [(each["build_id"], str(each["batch"]), each["pinned_at"]) for each in data["builds"]]
         yield from lines_of(("Build", "Batch", "Pinned"), builds, terminal)
+    else:
+        yield f"Pin them for a build with: aop forge pin {data['project_id']}"
 
 
 def _next_step(data: Mapping[str, Any]) -> str:

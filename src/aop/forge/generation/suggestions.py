@@ -1,4 +1,4 @@
-"""Suggestions: answers to open questions that a model proposes and a person judges."""
+"""Suggestions: answers that a model proposes and a person judges."""
 
 from __future__ import annotations
 
