@@ -197,3 +197,20 @@ def test_a_text_reaches_the_active_build_of_a_project(world: World, server: Serv
     assert (sent.status_code, sent.json()["build_id"]) == (200, build)
     nothing = send(server, "POST", "/projects/den/build/interject", {"text": "No ORM."}, key=EVES_KEY)
     assert code_of(nothing) == (404, "no_active_build")
+
+
+@pytest.mark.req("FORGE-201")
+def test_a_program_reads_a_build_with_its_branch_and_its_commits(world: World, server: Served) -> None:
+    build = begun(world, "orchard")
+    read = get(server, f"/api/build-cycles/{build}", key=READER)
+    assert read.status_code == 200, read.text
+    body = read.json()
+    assert (body["build_id"], body["status"], body["branch"], body["branch_state"], body["commits"]) == (
+        build,
+        "active",
+        f"forge/build-{build}",
+        "as_left",
+        [],
+    )
+    assert code_of(get(server, f"/api/build-cycles/{build}", key=EVES_KEY)) == (404, "unknown_build")
+    assert code_of(get(server, "/api/build-cycles/nobody-b1", key=READER)) == (404, "unknown_build")

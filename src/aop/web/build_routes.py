@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from aop.core.errors import Json, NoActiveBuild
+from aop.forge.builds.cycle.branch_log import BuildStatus
 from aop.forge.builds.cycle.lookup import LIVING, cycles_of
 from aop.forge.builds.tools.build_errors import BuildErrors, ErrorFacts
 from aop.forge.builds.tools.controls import BuildHold
@@ -95,6 +96,15 @@ BUILD_ROUTES: tuple[ToolRoute, ...] = (
         answer=Note,
         body=HttpNote,
         arguments=_in_path_and_body,
+    ),
+    ToolRoute(
+        method="GET",
+        path="/api/build-cycles/{build_id}",
+        summary="A build: its status, its phase, its branch, and its newest commits with their authors.",
+        tool="forge.build_status",
+        scope=READ_SCOPE,
+        answer=BuildStatus,
+        arguments=_in_path,
     ),
     ToolRoute(
         method="GET",

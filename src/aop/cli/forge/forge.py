@@ -35,6 +35,8 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "builds and agents": {
         "pin": ("contracts.versions", "make a build that keeps reading the contracts as they are now"),
         "check": ("check", "test the code by the contracts: boundaries, routes, tables"),
+        "status": ("builds.build_status", "show a build: its phase, its branch, and its newest commits"),
+        "abandon": ("builds.build_status", "end a build without a seal; its branch stays as it is"),
         "audit": ("builds.audit", "audit the tree of a build: thirteen checks, each with its proof"),
         "seal": ("builds.seal", "score and sign what was built, and end its branch"),
         "verify": ("builds.seal", "check that a seal still holds: tree, branch, contracts and evidence"),

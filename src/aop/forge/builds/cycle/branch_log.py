@@ -15,6 +15,7 @@ from aop.kernel.ports.git import LoggedCommit
 from aop.kernel.record.port import Snapshot
 
 MOST_COMMITS = 1000
+SHOWN_COMMITS = 20
 LONGEST_SUBJECT = 200
 
 
@@ -42,6 +43,8 @@ class BuildStatus(CycleFacts, frozen=True, kw_only=True):
     """The number of commits since the baseline, at most 1000."""
     forge_commit_count: int
     """The number of those that AOP made."""
+    commits: tuple[BranchCommit, ...]
+    """The newest of them, oldest first."""
 
 
 def build_status(kernel: Kernel, view: Snapshot, cycle: BuildCycle, build: ForgeBuild) -> BuildStatus:
@@ -55,6 +58,7 @@ def build_status(kernel: Kernel, view: Snapshot, cycle: BuildCycle, build: Forge
         branch_state=_branch_state(kernel, cycle, tip),
         commit_count=len(commits),
         forge_commit_count=sum(each.made_by == "bot" for each in commits),
+        commits=commits[-SHOWN_COMMITS:],
     )
 
 

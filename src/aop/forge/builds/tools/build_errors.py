@@ -27,19 +27,15 @@ from aop.forge.builds.people.errors import (
     the_error,
 )
 from aop.forge.builds.people.fingerprints import lines_of
+from aop.forge.builds.tools.cycles import BuildArguments
 from aop.forge.projects.keys import READ_SCOPE, WRITE_SCOPE
-from aop.kernel.gateway.calls import Arguments, Call, Kernel, Outcome, Tool, committed
+from aop.kernel.gateway.calls import Call, Kernel, Outcome, Tool, committed
 from aop.kernel.gateway.role_sets import COORDINATORS
 from aop.kernel.record.documents.gate_runs import GateRun
 from aop.kernel.record.port import Snapshot, Transaction
 
 LOG_BYTES = 1_000_000
 """So much of the end of each log of a verification is searched for errors."""
-
-
-class BuildArguments(Arguments, frozen=True, kw_only=True):
-    build_id: Annotated[str, Meta(min_length=1, max_length=200)]
-    """The build."""
 
 
 class TrackErrors(BuildArguments, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from aop.forge.builds.machine.step import resumed_after_stop
 from aop.forge.builds.people.clarifications import close_questions
 from aop.forge.builds.people.costs import cap_of, counted_cost
 from aop.forge.builds.people.holds import LONGEST_INTERJECTION, paused_cycle, resumed_cycle, with_interjection
-from aop.forge.builds.tools.build_errors import BuildArguments
+from aop.forge.builds.tools.cycles import BuildArguments
 from aop.forge.projects.keys import WRITE_SCOPE
 from aop.kernel.gateway.calls import Call, Outcome, Tool, committed
 from aop.kernel.gateway.role_sets import COORDINATORS

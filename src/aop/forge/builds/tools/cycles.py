@@ -13,6 +13,7 @@ from aop.forge.builds.cycle.lookup import the_cycle
 from aop.forge.builds.cycle.start import begin
 from aop.forge.builds.cycle.taken_commits import TakenCommits, take_commits
 from aop.forge.builds.documents import Crew
+from aop.forge.projects.keys import READ_SCOPE
 from aop.forge.projects.owners import the_build
 from aop.forge.tools.projects import ProjectArguments
 from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool, committed
@@ -84,6 +85,7 @@ TOOLS = (
         roles=COORDINATORS,
         run=show_build,
         person_only=True,
+        key_scope=READ_SCOPE,
     ),
     Tool(
         name="forge.build_take_commits",
