@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -85,7 +86,7 @@ class PrefixFinder:
     """Follows the mounts of routers from file to file."""
 
     def __init__(self, inventory: Inventory) -> None:
-        self._targets = TargetFinder(inventory)
+        self._inventory = inventory
         self._mounts: dict[tuple[str, str], list[tuple[str, MountFact]]] = {}
         self._routers = {(source.path, each.router) for source in inventory.sources for each in source.facts.routes}
         self._routers |= {(source.path, each.owner) for source in inventory.sources for each in source.facts.mounts}
@@ -96,6 +97,11 @@ class PrefixFinder:
             for mount in source.facts.mounts:
                 for file, router in self.mounted(source, mount):
                     self._mounts.setdefault((file, router), []).append((source.path, mount))
+
+    @cached_property
+    def targets(self) -> TargetFinder:
+        """The files behind imports, looked for only where something is mounted or taken from a framework."""
+        return TargetFinder(self._inventory)
 
     def prefixes(self, file: str, router: str) -> list[tuple[str, bool]]:
         """Return each prefix of a router, and whether all of it is known."""
@@ -125,7 +131,7 @@ class PrefixFinder:
         """Yield the file and the name of the router that a mount is about."""
         if mount.owner == "urlpatterns" or mount.target.startswith(("./", "../")):
             router = mount.owner if mount.owner == "urlpatterns" else "*"
-            files = self._targets.targets(source, ImportFact(mount.line, mount.target))
+            files = self.targets.targets(source, ImportFact(mount.line, mount.target))
             yield from ((file, router) for file in files)
         else:
             imported = list(self._imported(source, mount.target))
@@ -139,7 +145,7 @@ class PrefixFinder:
                 original, _, alias = name.partition(" as ")
                 if first == (alias or original):
                     router = rest or (original if source.language == "python" else "*")
-                    files = self._targets.targets(source, ImportFact(fact.line, fact.target, (original,)))
+                    files = self.targets.targets(source, ImportFact(fact.line, fact.target, (original,)))
                     yield from ((file, router) for file in files)
 
 

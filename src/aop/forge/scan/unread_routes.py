@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 
 from msgspec import Struct
 
 from aop.forge.scan.file_facts import UNKNOWN, ImportFact, Language, MountFact
-from aop.forge.scan.imports.import_targets import TargetFinder
 from aop.forge.scan.inventory import Inventory, SourceFile
 from aop.forge.scan.routes import PrefixFinder
 
@@ -47,20 +47,21 @@ class UnreadRoutes(Struct, frozen=True, gc=False):
 
 def unread_routes(inventory: Inventory) -> tuple[UnreadRoutes, ...]:
     """Return the places outside of tests that serve routes which are not read; of a framework the first."""
-    finder, targets = PrefixFinder(inventory), TargetFinder(inventory)
+    finder = PrefixFinder(inventory)
     found: dict[str, UnreadRoutes] = {}
     for source in inventory.sources:
         if not source.is_test:
-            for each in _of_file(source, finder, targets):
+            for each in _of_file(source, finder):
                 found.setdefault(each.reason if each.reason.startswith("The routes of") else str(each), each)
     return tuple(found.values())
 
 
-def _of_file(source: SourceFile, finder: PrefixFinder, targets: TargetFinder) -> Iterator[UnreadRoutes]:
-    frameworks = UNREAD_FRAMEWORKS.get(source.language, ())
+def _of_file(source: SourceFile, finder: PrefixFinder) -> Iterator[UnreadRoutes]:
+    frameworks, separator = _frameworks(source.language), _separator(source.language)
     for fact in source.facts.imports:
-        name = next((each for each in frameworks if _takes(fact, each, source.language)), "")
-        if name and not any(True for _ in targets.targets(source, fact)):
+        alike = frameworks.get(fact.target.partition(separator)[0], ())
+        name = next((each for each in alike if _takes(fact, each, separator)), "")
+        if name and not any(True for _ in finder.targets.targets(source, fact)):
             yield UnreadRoutes(source.path, fact.line, f"The routes of `{name}` are not read")
     for line in source.facts.unread_routes:
         yield UnreadRoutes(source.path, line, "A route is registered in a form that is not read")
@@ -69,9 +70,21 @@ def _of_file(source: SourceFile, finder: PrefixFinder, targets: TargetFinder) ->
             yield UnreadRoutes(source.path, mount.line, "The routes that are mounted here are not read")
 
 
-def _takes(fact: ImportFact, module: str, language: Language) -> bool:
+@cache
+def _frameworks(language: Language) -> Mapping[str, Sequence[str]]:
+    """Return the frameworks of a language by the first part of their names: few imports begin with one."""
+    found: dict[str, list[str]] = {}
+    for name in UNREAD_FRAMEWORKS.get(language, ()):
+        found.setdefault(name.partition(_separator(language))[0], []).append(name)
+    return found
+
+
+def _separator(language: Language) -> str:
+    return _SEPARATORS.get(language, "/")
+
+
+def _takes(fact: ImportFact, module: str, separator: str) -> bool:
     """Tell whether an import takes a module, or something below it."""
-    separator = _SEPARATORS.get(language, "/")
     taken = [fact.target, *(f"{fact.target}{separator}{name.partition(' as ')[0]}" for name in fact.names)]
     return any(each == module or each.startswith(module + separator) for each in taken)
 
