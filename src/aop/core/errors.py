@@ -1867,6 +1867,22 @@ class GenerationBusy(Refusal):
     hint = "Wait until it has ended; `aop forge show PROJECT` shows the contracts then."
 
 
+class BuildBusy(Refusal):
+    """Another process works on this build."""
+
+    code = "build_busy"
+    move = Move.WAIT
+    hint = "Wait until it has ended; `aop forge status BUILD` shows how far it is."
+
+
+class BuildNotFinished(Refusal):
+    """The model of a build failed, or a limit ended its work before the last phase."""
+
+    code = "build_not_finished"
+    move = Move.RETRY
+    hint = "Build again: it goes on where it was, with the same model or another."
+
+
 class ContractNotWritten(Refusal):
     """The model ended its work on a contract without a valid one."""
 

@@ -95,13 +95,16 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "forge.build_audit": PERSON,
     "forge.build_begin": PERSON,
     "forge.build_cost": PERSON,
+    "forge.build_event": PERSON,
     "forge.build_interject": PERSON,
+    "forge.build_news": PERSON,
     "forge.build_pause": PERSON,
     "forge.build_resume": PERSON,
     "forge.build_seal": PERSON,
     "forge.build_status": PERSON,
     "forge.build_take_commits": PERSON,
     "forge.build_verify_seal": PERSON,
+    "forge.build_verify": PERSON,
     "forge.check": PERSON,
     "forge.contract_diff": PERSON,
     "forge.contract_edit": PERSON,
@@ -767,6 +770,11 @@ def build(world: World, project: str) -> None:
     steer_build(world, build_id, {"project_id": project})
     world.ok("forge.build_status", build_id=build_id)
     world.ok("forge.build_take_commits", build_id=build_id)
+    world.ok("forge.build_verify", build_id=build_id)
+    world.ok(
+        "forge.build_event", build_id=build_id, event={"type": "plan", "tasks": [{"number": 1, "text": "Write it"}]}
+    )
+    world.ok("forge.build_news", build_id=build_id)
     world.ok("forge.build_abandon", build_id=build_id, reason="It was a trial.")
     world.ok("forge.scan", project_id=project)
     second = world.ok("forge.build_begin", project_id=project)["build_id"]

@@ -34,6 +34,8 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
     "builds and agents": {
         "pin": ("contracts.versions", "make a build that keeps reading the contracts as they are now"),
+        "build": ("builds.build", "build a project from its contracts, or continue where it was interrupted"),
+        "log": ("builds.log", "print what happened in a build, and follow it"),
         "check": ("check", "test the code by the contracts: boundaries, routes, tables"),
         "status": ("builds.build_status", "show a build: its phase, its branch, and its newest commits"),
         "abandon": ("builds.build_status", "end a build without a seal; its branch stays as it is"),

@@ -35,7 +35,9 @@ class PlanTask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One numbered task of a phase's plan."""
 
     number: int
+    """Its number in the plan."""
     text: str
+    """What is to be done."""
 
 
 class RefusedSignOff(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

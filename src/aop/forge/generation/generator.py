@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, assert_never
 
 import msgspec
@@ -23,7 +23,7 @@ from aop.forge.generation.inputs import GenerationInputs
 from aop.forge.generation.missions import Assignment, Way
 from aop.forge.generation.sent_tokens import RequestMeter, SentTokens
 from aop.forge.generation.settings import GenerationSettings
-from aop.forge.generation.stored_steps import CallTool, StoredSteps
+from aop.forge.generation.stored_steps import CallTool, LoopSteps, StoredSteps
 from aop.kernel.ports.handed_in import NewId, Report
 from aop.kernel.ports.tokenizer import Tokenizer
 
@@ -110,7 +110,7 @@ class Generator(Struct, frozen=True, kw_only=True):
             prior=assignment.prior,
             mask_secrets=self.redact.mask_secrets,
         )
-        meter, keeper = RequestMeter(self.tokenizer), _Keeper(self.steps, f"{assignment.contract_type}/")
+        meter, keeper = RequestMeter(self.tokenizer), LoopSteps(self.steps, f"{assignment.contract_type}/")
         progress = _Progress(self, assignment, generation_id)
         mark = self.steps.steps_done
         outcome: Outcome[SubmittedText] = await self.brain.run_agentic_loop(
@@ -228,43 +228,6 @@ class _Progress:
                 },
                 f"{self._generation_id}-{each}-{self._assignment.way}-{self._turn}",
             )
-
-
-class _Keeper:
-    """Stores the replies of a mission as steps.
-
-    A call of a tool is a pure reading and is repeated; a failure of the model is not kept, so that it is asked again.
-    """
-
-    def __init__(self, steps: StoredSteps, prefix: str) -> None:
-        self._steps = steps
-        self._prefix = prefix
-        self.left_out = False
-
-    async def once(self, name: str, do: Callable[[], Awaitable[Json]]) -> Json:
-        """Do a step of the loop, once if it is a reply."""
-        if not name.startswith("reply_"):
-            return await do()
-
-        async def reply() -> Json:
-            answer = await do()
-            if not isinstance(answer, Mapping) or answer.get("reply") is None:
-                raise _LeftOut(answer)
-            return answer
-
-        try:
-            return await self._steps.step(self._prefix + name, reply)
-        except _LeftOut as left_out:
-            self.left_out = True
-            return left_out.answer
-
-
-class _LeftOut(Exception):
-    """A step that failed, and is not stored."""
-
-    def __init__(self, answer: Json) -> None:
-        super().__init__()
-        self.answer = answer
 
 
 def _not_written(contract_type: ContractType, outcome: Unfinished) -> ContractNotWritten:

@@ -26,27 +26,38 @@ class Planned(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag
     """A plan for the current phase."""
 
     tasks: tuple[PlanTask, ...]
+    """Its numbered tasks."""
 
 
 class TaskDone(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="task_done"):
     """A task of the plan is said to be done."""
 
     number: int
+    """The number of the task in the plan."""
 
 
 class SignedOff(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="sign_off"):
     """A phase is said to be done."""
 
     phase: int
+    """The phase that the sign-off names."""
     tests: str = ""
+    """What it says of the tests; only `PASS` counts."""
     evidence: tuple[Evidence, ...] = ()
+    """What it names for each deliverable."""
 
 
 class Stopped(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="stop"):
     """The model cannot go on."""
 
     code: StopCode
+    """Why it cannot."""
     reason: str = ""
+    """The same in words."""
+
+
+class Compacted(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="compacted"):
+    """The conversation was shortened."""
 
 
 class Flaw(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="flaw"):
@@ -55,7 +66,7 @@ class Flaw(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="f
     problem: str
 
 
-Event: TypeAlias = Planned | TaskDone | SignedOff | Stopped | Flaw
+Event: TypeAlias = Planned | TaskDone | SignedOff | Stopped | Compacted | Flaw
 
 
 class TreeProof(Struct, frozen=True, kw_only=True):

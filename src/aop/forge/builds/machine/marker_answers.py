@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aop.core.text.counts import count
+from aop.forge.builds.documents import PhaseProgress
 
 
 def flaw(problem: str) -> str:
@@ -64,3 +65,17 @@ def refused(phase: int, reasons: Sequence[str], left: int) -> str:
 def stop_answered(code: str, answer: str) -> str:
     """Pass on a person's answer to a STOP."""
     return f"A person answered your STOP ({code}): {answer}\nGo on with this."
+
+
+def what_is_next(phase: PhaseProgress) -> str:
+    """Tell a model that only talked what comes next."""
+    if not phase.plan:
+        return (
+            f"Phase {phase.number} has no plan yet. Call `forge_get_phase_window({phase.number})`, fetch the contracts"
+            " that it needs, and write its plan between `=== PLAN ===` and `=== END PLAN ===`."
+        )
+    left = [task for task in phase.plan if task.number not in phase.done]
+    if left:
+        number = left[0].number
+        return f"Go on with task {number}: {left[0].text}. When it is done, write `=== TASK DONE: {number} ===`."
+    return f"All tasks of phase {phase.number} are done. Call `run_tests`, and write the sign-off of the phase."

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from aop.core.errors import Fault
 from aop.forge.builds.documents import BuildCycle, PhaseProgress, RefusedSignOff, SignOff, Stop
 from aop.forge.builds.machine import marker_answers as answers
-from aop.forge.builds.machine.events import Event, Flaw, Planned, SignedOff, Stopped, TaskDone, TreeProof
+from aop.forge.builds.machine.events import Compacted, Event, Flaw, Planned, SignedOff, Stopped, TaskDone, TreeProof
 from aop.forge.builds.machine.sign_off import Missing, claims_of, missing_for
 from aop.kernel.record.documents.base import revise
 
@@ -70,6 +70,8 @@ def step(cycle: BuildCycle, event: Event, around: Surroundings) -> Decision:
             return _sign_off(cycle, event, around)
         case Stopped():
             return _stop(cycle, Stop(code=event.code, reason=event.reason), around)
+        case Compacted():
+            return Decision(cycle=revise(cycle, compactions=cycle.compactions + 1, updated_at=around.now), answer="")
         case Flaw():
             return Decision(cycle=cycle, answer=answers.flaw(event.problem))
         case _:
@@ -137,7 +139,7 @@ def _sign_off(cycle: BuildCycle, event: SignedOff, around: Surroundings) -> Deci
         current=cycle.current if is_last else following,
         updated_at=around.now,
     )
-    return Decision(cycle=signed, answer="", signed_off=accepted)
+    return Decision(cycle=signed, answer="", signed_off=accepted, commit=f"Phase {number}: {accepted.name}")
 
 
 def _refuse(cycle: BuildCycle, missing: Sequence[Missing], proof: TreeProof, around: Surroundings) -> Decision:
@@ -149,16 +151,20 @@ def _refuse(cycle: BuildCycle, missing: Sequence[Missing], proof: TreeProof, aro
     worst = max(missing, key=lambda each: counted[each.key])
     if counted[worst.key] >= around.attempts:
         reason = f"Phase {current.number} was not signed off {counted[worst.key]} times: {worst.text}"
-        stopped = _stop(after, Stop(code="EVIDENCE_MISSING", reason=reason), around)
-        return replace(stopped, missing=tuple(missing))
+        stop = Stop(code="EVIDENCE_MISSING", reason=reason)
+        held = replace(after, hold="stopped", hold_reason=_told(stop), stop=stop)
+        return Decision(cycle=held, answer="", missing=tuple(missing), stop=stop)
     left = around.attempts - counted[worst.key]
     return Decision(cycle=after, answer=answers.refused(current.number, reasons, left), missing=tuple(missing))
 
 
 def _stop(cycle: BuildCycle, stop: Stop, around: Surroundings) -> Decision:
-    reason = f"{stop.code}: {stop.reason}" if stop.reason else stop.code
-    after = revise(cycle, hold="stopped", hold_reason=reason, stop=stop, updated_at=around.now)
+    after = revise(cycle, hold="stopped", hold_reason=_told(stop), stop=stop, updated_at=around.now)
     return Decision(cycle=after, answer="", stop=stop)
+
+
+def _told(stop: Stop) -> str:
+    return f"{stop.code}: {stop.reason}" if stop.reason else stop.code
 
 
 def _with(cycle: BuildCycle, current: PhaseProgress, around: Surroundings) -> BuildCycle:

@@ -10,6 +10,10 @@ from aop.kernel.record.documents.base import Document
 
 Tokens = Annotated[int, Meta(ge=0, le=10**12)]
 Dollars = Annotated[float, Meta(ge=0, le=10**6)]
+Worker = Literal[
+    "orchestrator", "planner", "builder", "qa", "swe", "forge_builder", "scout", "coder", "auditor", "fixer"
+]
+"""The roles whose turns cost something."""
 
 
 class Usage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,7 +77,7 @@ class OpenTurn(Document, frozen=True, kw_only=True):
 
     turn: str
     feature_id: FeatureId
-    worker: Literal["orchestrator", "planner", "builder", "qa", "swe"]
+    worker: Worker
     run: str
     provider: str
     model: str | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
@@ -11,13 +11,13 @@ from aop.core.ids import FeatureId
 from aop.core.structs import copy_fields
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, committed, the_feature
 from aop.kernel.gateway.role_sets import SYSTEM
-from aop.kernel.record.documents.usage import FeatureUsage, OpenTurn, Spending, Usage
+from aop.kernel.record.documents.usage import FeatureUsage, OpenTurn, Spending, Usage, Worker
 from aop.kernel.record.port import Snapshot, Transaction
 from aop.kernel.record.spending import spent_in, spent_on, with_turn
 
 
 class BeginTurnArguments(ChangeArguments, frozen=True, kw_only=True):
-    worker: Literal["orchestrator", "planner", "builder", "qa", "swe"]
+    worker: Worker
     """The role that took the turn; `orchestrator` is a model that is asked about a collision."""
     run: Annotated[str, Meta(max_length=200)]
     """The run that the turn belongs to."""

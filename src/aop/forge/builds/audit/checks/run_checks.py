@@ -24,8 +24,13 @@ _STATIC = (
 
 
 def kind_of_step(step: StepResult) -> StepKind:
-    """Return what a step of a verification proves; one that names nothing known runs tests."""
-    text = " ".join((step.name, *step.command)).lower()
+    """Return what a step of a verification proves."""
+    return kind_of_command(step.name, step.command)
+
+
+def kind_of_command(name: str, command: Sequence[str]) -> StepKind:
+    """Return what a command proves; one that names nothing known runs tests."""
+    text = " ".join((name, *command)).lower()
     words = set(text.replace("/", " ").replace(":", " ").replace("_", " ").split()) | set(text.split())
     if any(mark in text for mark in _CONTRACT):
         return "contract"

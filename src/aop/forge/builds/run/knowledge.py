@@ -1,0 +1,124 @@
+"""Knowledge of a build: what its runner reads from the record and from trees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from aop.core.errors import BuildNotBegun, ForgeSupportMissing
+from aop.forge.broker.fetches import fetches_of_build
+from aop.forge.broker.summaries import brief_of
+from aop.forge.builds.context.compaction import Recollection
+from aop.forge.builds.context.messages import advancement
+from aop.forge.builds.documents import BuildCycle
+from aop.forge.builds.people.notes import note_digest, note_of, notes_section
+from aop.forge.contracts.types import ContractType
+from aop.forge.projects.batches import contract_in, pinned_batch
+from aop.forge.projects.documents import ForgeBuild, ForgeProject, ScratchNote
+from aop.kernel.gateway.calls import Kernel, feature_named
+from aop.kernel.record.port import Snapshot
+
+MOST_FILES = 200
+CHARS_PER_TOKEN = 3
+"""Where nothing counts tokens, a conversation is taken for longer than it is."""
+
+
+class Opening(Struct, frozen=True, kw_only=True):
+    """What the first message of a build is made of."""
+
+    name: str
+    description: str
+    paths: tuple[str, ...]
+    notes: str
+
+
+class BuildKnowledge:
+    """Reads one build as it is now."""
+
+    def __init__(self, kernel: Kernel, build_id: str) -> None:
+        self._kernel = kernel
+        self.build_id = build_id
+        self._sizes: dict[str, int] = {}
+
+    def cycle(self) -> BuildCycle:
+        """Return the cycle. Raises: BuildNotBegun."""
+        with self._kernel.record.read() as view:
+            return self._cycle(view)
+
+    def has_news(self, cycle: BuildCycle) -> bool:
+        """Tell whether people said something that the model was not told yet."""
+        with self._kernel.record.read() as view:
+            note = note_of(view, cycle.project_id, cycle.owner)
+        return bool(cycle.interjections) or note_digest(note) != cycle.note_shown
+
+    def opening(self) -> Opening:
+        """Return what the first message says, as the build was when it began."""
+        with self._kernel.record.read() as view:
+            cycle = self._cycle(view)
+            project = view.get(ForgeProject, cycle.project_id)
+            blueprint = _pinned(view, cycle, ContractType.BLUEPRINT)
+            note = note_of(view, cycle.project_id, cycle.owner)
+        baseline = self._kernel.git.objects.tree_of(cycle.baseline_sha)
+        paths = tuple(entry.path for entry in self._kernel.git.objects.entries(baseline))
+        name = cycle.project_id if project is None else project.name
+        return Opening(name=name, description=brief_of(blueprint), paths=paths, notes=notes_section(note))
+
+    def advancement(self, fence: str) -> str:
+        """Return the message that begins the current phase."""
+        cycle = self.cycle()
+        objects, done = self._kernel.git.objects, cycle.sign_offs[-1]
+        before = cycle.sign_offs[-2].tree if len(cycle.sign_offs) > 1 else objects.tree_of(cycle.baseline_sha)
+        paths = [entry.path for entry in objects.entries(done.tree)]
+        return advancement(cycle.current.number, objects.changes(before, done.tree), paths, fence=fence)
+
+    def recollection(self) -> Recollection:
+        """Return what a model must not forget when its conversation is compacted."""
+        with self._kernel.record.read() as view:
+            cycle = self._cycle(view)
+            state = feature_named(view, cycle.build_id)
+            read = [_part(entry.event.payload) for entry in fetches_of_build(view, cycle.build_id)]
+            pad = tuple(note.name for note in view.all(ScratchNote, f"{cycle.build_id}/"))
+        objects = self._kernel.git.objects
+        files = [change.path for change in objects.changes(objects.tree_of(cycle.baseline_sha), state.tree)]
+        number = cycle.current.number
+        return Recollection(
+            phase=number,
+            phase_name=cycle.phases[number] if number < len(cycle.phases) else "",
+            progress=cycle.current,
+            signed_off=tuple(each.phase for each in cycle.sign_offs),
+            contracts=tuple(dict.fromkeys(read)),
+            files=tuple(files[:MOST_FILES]),
+            pad=pad,
+        )
+
+    def tokens(self, text: str) -> int:
+        """Return the tokens of a text, or an estimate that is rather too large."""
+        if text not in self._sizes:
+            self._sizes[text] = self._counted(text)
+        return self._sizes[text]
+
+    def _counted(self, text: str) -> int:
+        count: Callable[[str], int] | None = None if self._kernel.tokenizer is None else self._kernel.tokenizer.count
+        try:
+            return len(text) // CHARS_PER_TOKEN if count is None else count(text)
+        except ForgeSupportMissing:
+            return len(text) // CHARS_PER_TOKEN
+
+    def _cycle(self, view: Snapshot) -> BuildCycle:
+        cycle = view.get(BuildCycle, self.build_id)
+        if cycle is None:
+            raise BuildNotBegun(f"The build `{self.build_id}` has not begun.", build_id=self.build_id)
+        return cycle
+
+
+def _pinned(view: Snapshot, cycle: BuildCycle, contract_type: ContractType) -> str:
+    build = view.get(ForgeBuild, cycle.build_id)
+    return "" if build is None else contract_in(view, pinned_batch(view, build), contract_type).content
+
+
+def _part(payload: object) -> str:
+    if not isinstance(payload, dict):
+        return ""
+    section = payload.get("section")
+    return f"{payload['contract_type']} ({section})" if section else str(payload["contract_type"])

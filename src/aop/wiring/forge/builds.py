@@ -1,0 +1,101 @@
+"""Builds: the parts behind `aop forge build`, for one repository."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from aop.adapters.storage.run_files import FileRun, RunFiles
+from aop.core.errors import BuildBusy, Json
+from aop.core.ids import RunId
+from aop.core.roles import Role
+from aop.forge.builds.cycle.lookup import LIVING, cycles_of
+from aop.forge.builds.documents import BuildCycle, Crew
+from aop.forge.builds.machine.step import is_complete
+from aop.forge.builds.run.agent_tools import AgentTools, principal_of
+from aop.forge.builds.run.knowledge import BuildKnowledge
+from aop.forge.builds.run.runner import BuildRunner
+from aop.forge.generation.stored_steps import ToolRefused
+from aop.kernel.gateway.principals import Principal
+from aop.wiring.forge.generation import RUNS
+
+if TYPE_CHECKING:
+    from aop.brains.ports import Brain
+    from aop.kernel.ports.handed_in import Report
+    from aop.wiring.build import App
+
+BUILD_LOGS = ".aop/forge/builds"
+SYSTEM = Principal(role=Role.SYSTEM, actor="system")
+
+
+class ProjectBuild:
+    """The build of one project that is active, or a new one."""
+
+    def __init__(self, app: App, principal: Principal, project_id: str, crew: Crew, report: Report) -> None:
+        """Begin a build, or find the one that goes on. Raises: ToolRefused."""
+        self._app = app
+        self._principal = principal
+        self._report = report
+        self.build_id = self._living(project_id) or self._begin(project_id, crew)
+        self._known = BuildKnowledge(app.gateway.kernel, self.build_id)
+
+    def run(self, brain: Brain, ready: Callable[[], None]) -> None:
+        """Build what is left; `ready` is called when nothing keeps this process from working.
+
+        Raises: BuildBusy, BuildHeld, BuildNotFinished, ToolRefused, refusals of asking a model.
+        """
+        with self._lock() as steps:
+            ready()
+            if not is_complete(self._known.cycle()):
+                asyncio.run(self._runner(brain, steps).build())
+            steps.forget()
+
+    @contextmanager
+    def _lock(self) -> Iterator[FileRun]:
+        """Keep other processes from working on this build. Raises: BuildBusy."""
+        with RunFiles(self._app.root / RUNS, busy=BuildBusy).lock(RunId(self.build_id)) as steps:
+            yield steps
+
+    def cycle(self) -> BuildCycle:
+        """Return the build as it is now."""
+        return self._known.cycle()
+
+    def _runner(self, brain: Brain, steps: FileRun) -> BuildRunner:
+        kernel = self._app.gateway.kernel
+        return BuildRunner(
+            brain=brain,
+            steps=steps,
+            call=self._call,
+            call_as_system=self._call_as_system,
+            tools=AgentTools(self._app.gateway, principal_of(self._known.cycle(), Role.FORGE_BUILDER)),
+            known=self._known,
+            rules=kernel.config().policy.forge.build,
+            new_id=kernel.new_id,
+            report=self._report,
+        )
+
+    def _living(self, project_id: str) -> str | None:
+        with self._app.gateway.kernel.record.read() as view:
+            found = [cycle.build_id for cycle in cycles_of(view, project_id) if cycle.status in LIVING]
+        return found[0] if found else None
+
+    def _begin(self, project_id: str, crew: Crew) -> str:
+        begun = self._call("forge.build_begin", {"project_id": project_id, "crew": crew}, None)
+        return str(begun["build_id"])
+
+    def _call(self, tool: str, arguments: Mapping[str, Json], operation_id: str | None) -> Mapping[str, Any]:
+        return self._answer(self._principal, tool, arguments, operation_id)
+
+    def _call_as_system(self, tool: str, arguments: Mapping[str, Json], operation_id: str | None) -> Mapping[str, Any]:
+        return self._answer(SYSTEM, tool, arguments, operation_id)
+
+    def _answer(
+        self, who: Principal, tool: str, arguments: Mapping[str, Json], operation_id: str | None
+    ) -> Mapping[str, Any]:
+        answer = self._app.gateway.call(who, tool, dict(arguments), operation_id=operation_id, report=self._report)
+        if answer.error is not None:
+            raise ToolRefused(answer.error, answer.evidence)
+        data: Mapping[str, Any] = answer.data
+        return data

@@ -1,0 +1,75 @@
+"""`aop forge build` and `aop forge log` as real processes, with a model behind an endpoint."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.brains.endpoints import Step, serving
+from tests.brains.subjects import MODELS
+from tests.forge.builds.run.builders import BUILD, FETCHED, HONEST, PROJECT, Said, notes_repository
+from tests.forge.generation.writers import env_for
+from tests.world import World, git, run_aop
+
+FAMILIES = [pytest.param(family, marks=[] if family == "openai" else [pytest.mark.slow]) for family in MODELS]
+
+
+def served(*replies: Said) -> list[Step]:
+    return [Step(text=each.text, calls=each.calls) for each in replies]
+
+
+def pause(root: Path) -> None:
+    world = World(root)
+    world.ok("forge.build_resume", build_id=BUILD)
+    world.ok("forge.build_pause", build_id=BUILD)
+    world.close()
+
+
+@pytest.mark.req("FORGE-076")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_mini_project_is_built_by_any_family_and_its_log_tells_how(family: str, tmp_path: Path) -> None:
+    world = notes_repository(tmp_path / "repo")
+    root, main = world.root, git(world.root, "rev-parse", "main")
+    world.close()
+    with serving(family, *served(*HONEST)) as server:
+        ran = run_aop(root, "forge", "build", PROJECT, "--json", env=env_for(family, server))
+    assert ran.code == 0, ran.err
+    data = ran.json["data"]
+    assert [(each["number"], each["name"], each["sign_off"]["tests"]) for each in data["phases"]] == [
+        (0, "Genesis", 3), (1, "Release", 4),
+    ]  # fmt: skip
+    assert (data["build_id"], data["hold"]) == (BUILD, "")
+    assert git(root, "rev-parse", "main") == main
+    log = run_aop(root, "forge", "log", BUILD, "--json")
+    kinds = [json.loads(line)["data"]["event"]["kind"] for line in log.out.splitlines()]
+    wanted = ("build_began", "plan_complete", "phase_complete")
+    assert [kind for kind in kinds if kind in wanted] == [
+        "build_began", "plan_complete", "phase_complete", "plan_complete", "phase_complete",
+    ]  # fmt: skip
+
+
+def test_a_stop_ends_the_command_with_4_and_a_pause_with_5(tmp_path: Path) -> None:
+    world = notes_repository(tmp_path / "repo")
+    root = world.root
+    world.close()
+    stop = Said("=== STOP: AMBIGUOUS_INTENT ===\nWhose notes?")
+    with serving("openai", *served(FETCHED, stop, FETCHED)) as server:
+        env = env_for("openai", server)
+        stopped = run_aop(root, "forge", "build", PROJECT, env=env)
+        assert (stopped.code, "It stopped. AMBIGUOUS_INTENT: Whose notes?" in stopped.out) == (4, True), stopped.err
+        assert run_aop(root, "answer", "q1", "Of one person.").code == 0
+        pause(root)
+        paused = run_aop(root, "forge", "build", PROJECT, "--json", env=env)
+    assert (paused.code, paused.json["data"]["hold"]) == (5, "paused"), paused.err
+
+
+def test_a_project_without_contracts_is_not_built(tmp_path: Path) -> None:
+    world = notes_repository(tmp_path / "repo")
+    world.ok("forge.project_new", name="Empty")
+    root = world.root
+    world.close()
+    with serving("openai", *served(FETCHED)) as server:
+        ran = run_aop(root, "forge", "build", "empty", "--json", env=env_for("openai", server))
+    assert (ran.code, ran.json["error"]["code"]) == (3, "no_contracts")

@@ -1,0 +1,207 @@
+"""Solo build: a scripted model builds Notes through the gateway, and AOP decides when a phase is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from aop.adapters.models.tokenizer import O200kTokenizer
+from aop.brains.conversation import Reply, Request
+from aop.core.errors import BuildNotFinished, Fault, ModelUnavailable
+from aop.forge.builds.context.compaction import HEADING
+from aop.forge.builds.documents import Stop
+from aop.forge.builds.run.runner import MOST_TALK, BuildHeld
+from aop.forge.measure.token_counts import FIXED_CONTEXT_LIMIT
+from tests.forge.builds.cycles import cycle_of
+from tests.forge.builds.notes_app import PHASE_0, TEST_APP_WITH_NOTES, TEST_STORE
+from tests.forge.builds.run.builders import (
+    BUILD,
+    BUILDING_1,
+    EVIDENCE_1,
+    FETCHED,
+    HONEST,
+    PLAN_0,
+    SIGNED_0,
+    SIGNED_1,
+    WRITTEN_0,
+    Said,
+    build_with,
+    done,
+    notes_repository,
+    said_to,
+    scripted,
+    signing,
+    writes,
+)
+from tests.world import World, git
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = notes_repository(tmp_path / "repo")
+    yield made
+    made.close()
+
+
+def refusals(world: World) -> list[tuple[str, ...]]:
+    return [each.reasons for each in cycle_of(world, BUILD).refused]
+
+
+@pytest.mark.req("FORGE-048", "FORGE-050", "FORGE-052", "FORGE-053", "FORGE-054", "FORGE-055", "FORGE-071", "FORGE-076")
+def test_an_honest_model_builds_both_phases_and_each_is_proven(world: World) -> None:
+    before = git(world.root, "rev-parse", "main").strip()
+    model = scripted(*HONEST)
+    cycle = build_with(world, model)
+    assert [(each.phase, each.name, each.tests) for each in cycle.sign_offs] == [(0, "Genesis", 3), (1, "Release", 4)]
+    assert cycle.refused == ()
+    log = git(world.root, "log", "--reverse", "--format=%an|%s", f"main..forge/build-{BUILD}").splitlines()
+    assert log == [
+        "ForgeGuard Bot|[forge] Phase 0, task 1: Write the store and its tests",
+        "ForgeGuard Bot|[forge] Phase 1, task 1: Answer for notes, and say how to run it",
+    ]
+    assert git(world.root, "rev-parse", "main").strip() == before
+    assert (len(model.asked), cycle.cost_usd) == (len(HONEST), 0.00112)
+    assert "## Phase 1 — START" in said_to(model.asked[4])
+    assert not (world.root / ".aop/forge/runs" / f"{BUILD}.steps").exists()
+    with world.app.record.read() as view:
+        kinds = [entry.event.kind for entry in view.journal(feature_id=cycle.build_id)]  # type: ignore[arg-type]
+    assert [kind for kind in kinds if kind in ("plan_complete", "phase_complete")] == [
+        "plan_complete", "phase_complete", "plan_complete", "phase_complete",
+    ]  # fmt: skip
+
+
+@pytest.mark.req("FORGE-055")
+def test_every_sign_off_that_is_not_true_is_refused_for_its_reason(world: World) -> None:
+    red = {**PHASE_0, "tests/test_store.py": TEST_STORE.replace('["milk"])', '["bread"])')}
+    skipped = TEST_APP_WITH_NOTES.replace("    def test_a", '    @unittest.skip("later")\n    def test_a')
+    model = scripted(
+        FETCHED,
+        SIGNED_0,
+        Said("\n".join(f"> {line}" for line in SIGNED_0.text.splitlines())),
+        Said(PLAN_0, writes(red)),
+        Said(f"{done(1, 2)}\n{SIGNED_0.text}"),
+        Said(signing(1, EVIDENCE_1), writes({"tests/test_store.py": TEST_STORE})),
+        SIGNED_0,
+        *BUILDING_1,
+        Said("Fewer.", writes({"tests/test_app.py": skipped, "tests/test_store.py": "import unittest\n"})),
+        SIGNED_1,
+        Said("Again.", writes({"tests/test_app.py": TEST_APP_WITH_NOTES, "tests/test_store.py": TEST_STORE})),
+        SIGNED_1,
+    )
+    cycle = build_with(world, model)
+    first, second, third, fourth = refusals(world)
+    assert first[0] == "Phase 0 has no plan."
+    assert any("The verification did not pass" in reason for reason in first)
+    assert [reason[:30] for reason in second] == ["The verification did not pass:"]
+    assert third == ("The sign-off names phase 1, and phase 0 is being built.",)
+    assert any(reason.startswith("Audit A8: tests: ") for reason in fourth)
+    assert "1 marker in your reply" not in said_to(model.asked[2])
+    assert "2 markers in your reply were indented, quoted or in a code block" in said_to(model.asked[3])
+    assert [each.phase for each in cycle.sign_offs] == [0, 1]
+
+
+@pytest.mark.req("FORGE-052")
+def test_a_sign_off_that_stays_false_stops_the_build_and_asks_a_person(world: World) -> None:
+    with pytest.raises(BuildHeld) as held:
+        build_with(world, scripted(FETCHED, SIGNED_0, SIGNED_0, SIGNED_0))
+    cycle = held.value.cycle
+    assert (cycle.hold, cycle.stop and cycle.stop.code, len(cycle.refused)) == ("stopped", "EVIDENCE_MISSING", 3)
+    assert world.ok("inbox.list")["questions"][0]["question_id"] == (cycle.stop and cycle.stop.question_id)
+
+
+@pytest.mark.req("FORGE-060")
+def test_a_stop_is_answered_by_a_person_and_the_model_goes_on_with_the_answer(world: World) -> None:
+    stop = Said("=== STOP: CONTRACT_CONFLICT ===\nThe stack and the schema disagree.")
+    with pytest.raises(BuildHeld) as held:
+        build_with(world, scripted(FETCHED, stop))
+    question = world.ok("inbox.list")["questions"][0]
+    reason = "The stack and the schema disagree."
+    assert held.value.cycle.stop == Stop(code="CONTRACT_CONFLICT", reason=reason, question_id=question["question_id"])
+    with pytest.raises(BuildHeld):
+        build_with(world, scripted())
+    world.ok("inbox.answer", feature_id=BUILD, question_id=question["question_id"], answer="Follow the stack.")
+    on = scripted(WRITTEN_0)
+    with pytest.raises(Fault, match="script ends"):
+        build_with(world, on)
+    assert said_to(on.asked[0]).endswith(
+        "A person answered your STOP (CONTRACT_CONFLICT): Follow the stack.\nGo on with this."
+    )
+    assert (cycle_of(world, BUILD).hold, cycle_of(world, BUILD).stop) == ("", None)
+
+
+@pytest.mark.req("FORGE-231", "FORGE-239")
+def test_what_people_do_meanwhile_reaches_the_next_reply_once(world: World) -> None:
+    def interrupted(request: Request) -> Reply:
+        world.ok("forge.build_interject", build_id=BUILD, text="Use short names.")
+        world.ok("forge.note_put", project_id="notes", content="Blue, please.")
+        return Reply(model="m", text="I think.")
+
+    def paused(request: Request) -> Reply:
+        world.ok("forge.build_pause", build_id=BUILD, reason="Lunch.")
+        return Reply(model="m", text="I think again.")
+
+    model = scripted(FETCHED, interrupted, paused)
+    with pytest.raises(BuildHeld) as held:
+        build_with(world, model)
+    assert held.value.cycle.hold == "paused"
+    told = said_to(model.asked[2])
+    assert [told.count(text) for text in ("Use short names.", "`forge_read_notepad`")] == [1, 1]
+    world.ok("forge.build_resume", build_id=BUILD)
+    on = scripted(*HONEST[1:])
+    assert len(build_with(world, on).sign_offs) == 2
+    assert said_to(on.asked[-1]).count("Use short names.") == 1
+
+
+def test_a_build_that_is_interrupted_before_every_reply_asks_for_each_once(world: World) -> None:
+    for at, reply in enumerate(HONEST[:-1]):
+        again = World(world.root)
+        model = scripted(reply)
+        with pytest.raises(Fault, match="script ends"):
+            build_with(again, model)
+        assert len(model.asked) == 2, at
+        again.close()
+    last = scripted(HONEST[-1])
+    assert len(build_with(world, last).sign_offs) == 2
+    assert len(last.asked) == 1
+    log = git(world.root, "log", "--format=%s", f"main..forge/build-{BUILD}").splitlines()
+    assert len(log) == len(set(log)) == 2
+
+
+def test_a_model_that_fails_leaves_the_build_to_the_next_try(world: World) -> None:
+    with pytest.raises(BuildNotFinished) as refused:
+        build_with(world, scripted(FETCHED, ModelUnavailable("Away.")))
+    assert refused.value.facts == {"build_id": BUILD, "cause": "model_unavailable"}
+    on = scripted(*HONEST[1:])
+    assert len(build_with(world, on).sign_offs) == 2
+
+
+@pytest.mark.req("FORGE-070")
+def test_a_model_that_reads_nothing_is_reminded_and_one_that_only_talks_is_stopped(world: World) -> None:
+    model = scripted(*[Said("I will begin soon.")] * MOST_TALK)
+    with pytest.raises(BuildHeld) as held:
+        build_with(world, model)
+    assert said_to(model.asked[1]).endswith("You must call forge_get_phase_window(0) before coding.")
+    assert "Phase 0 has no plan yet." in said_to(model.asked[2])
+    assert held.value.cycle.hold_reason == (
+        f"EVIDENCE_MISSING: The model replied {MOST_TALK} times without a call or a marker."
+    )
+
+
+@pytest.mark.req("FORGE-046", "FORGE-064", "FORGE-067", "FORGE-068")
+def test_a_long_build_is_compacted_and_its_fixed_context_stays_small(tmp_path: Path) -> None:
+    world = notes_repository(tmp_path / "repo", "version: 1\nforge:\n  build:\n    compact_at_tokens: 1200\n")
+    model = scripted(*HONEST)
+    cycle = build_with(world, model)
+    assert (len(cycle.sign_offs), cycle.compactions > 0) == (2, True)
+    tokens = O200kTokenizer().count
+    for request in model.asked:
+        fixed = [request.instructions, *(msgspec.json.encode(offer).decode() for offer in request.tools)]
+        assert sum(map(tokens, fixed)) <= FIXED_CONTEXT_LIMIT
+        assert len(request.tools) == 15
+    last = said_to(model.asked[-1])
+    assert (last.count(HEADING), model.asked[-1].turns[0]) == (1, model.asked[0].turns[0])
+    assert "Contracts read: phases (Phase 0), blueprint, stack, phases (Phase 1)." in last
+    world.close()
