@@ -16,7 +16,7 @@ from aop.forge.builds.machine.step import Decision, Surroundings, resumed_after_
 from aop.forge.builds.people.notes import note_digest, note_message, note_of
 from aop.forge.builds.run.proof import deliverables_of_phase, proof_of
 from aop.forge.builds.run.tree_verification import run_verification, verification_plan
-from aop.forge.builds.tools.build_errors import BuildArguments
+from aop.forge.builds.tools.cycles import BuildArguments
 from aop.kernel.features.questions import put_question
 from aop.kernel.features.worktree_hold import held_worktree
 from aop.kernel.gates.gate_runs import record_run
