@@ -12,6 +12,7 @@ import msgspec
 
 from bench import results
 from bench.agents import agents
+from bench.build_errors import build_errors
 from bench.checkouts import sync
 from bench.collisions import scan
 from bench.effort import Case, full, quick
@@ -42,6 +43,7 @@ CASES: Mapping[str, Case] = {
     "history": history,
     "mcp": mcp,
     "forge": forge,
+    "forge.errors": build_errors,
     "forge.scan": deep_scan,
     "throughput": throughput,
     "run": run,

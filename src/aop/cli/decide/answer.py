@@ -33,7 +33,9 @@ def _show(answered: Mapping[str, Any], root: Path, terminal: Terminal) -> None:
     made = answered["prerequisite"]
     if made is not None and answered["answer"] == YES:
         terminal.say(f"Made the feature `{made['feature_id']}`; waiting for it: {', '.join(made['needed_by'])}")
-    if holder_of(root / ".aop" / "supervisor.lock") is None:
+    if answered["detail"].get("clarification"):
+        terminal.say(f"Answered. The build `{answered['feature_id']}` goes on with it.")
+    elif holder_of(root / ".aop" / "supervisor.lock") is None:
         terminal.say("Answered. No run is active. Continue with: aop resume")
     else:
         terminal.say("Answered.")

@@ -45,6 +45,14 @@ GROUPS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "tokens": ("tokens", "count what agents were sent for a project or a build"),
         "key": ("key", "make, list or revoke the keys for the HTTP interface"),
     },
+    "a build at work": {
+        "pause": ("builds.controls", "pause a build after its current step"),
+        "resume": ("builds.controls", "let a build go on that is paused, stopped, silent or at its cap"),
+        "cancel": ("builds.controls", "end a build for good; its branch stays"),
+        "interject": ("builds.controls", "tell the model of a build something before its next reply"),
+        "note": ("builds.note", "print or replace your note on a project, which its builds read"),
+        "errors": ("builds.errors", "list the errors of a build, or dismiss one"),
+    },
 }
 """The actions as `aop forge --help` groups them."""
 ACTIONS: Mapping[str, tuple[str, str]] = {name: row for rows in GROUPS.values() for name, row in rows.items()}

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from aop.core.ids import CommitId, ObjectId
 from aop.forge.builds.documents import BuildCycle, ProjectNote
 from aop.forge.builds.people.costs import Told, cap_of, counted_cost
-from aop.forge.builds.people.holds import interjection_message, paused_cycle, resumed_cycle
+from aop.forge.builds.people.holds import paused_cycle, resumed_cycle
 from aop.forge.builds.people.notes import note_digest, note_message, notes_section
 from aop.forge.builds.people.watchdog import begun_watch, looked, pause_is_over, revived
 from aop.kernel.config.workflows import BuildRules
@@ -119,13 +119,6 @@ def test_a_build_that_a_stop_holds_is_not_paused_over_it() -> None:
     paused = paused_cycle(CYCLE, "lunch", NOW)
     assert (paused.hold, paused.hold_reason, paused.version) == ("paused", "lunch", 2)
     assert resumed_cycle(CYCLE, NOW) is CYCLE
-
-
-@pytest.mark.req("FORGE-231")
-def test_interjections_are_told_in_their_order() -> None:
-    assert (
-        interjection_message(("Use UTC.", "No ORM.")) == "[USER INTERJECTION] Use UTC.\n\n[USER INTERJECTION] No ORM."
-    )
 
 
 @pytest.mark.req("FORGE-219", "FORGE-239")

@@ -33,15 +33,10 @@ def resumed_cycle(cycle: BuildCycle, now: str) -> BuildCycle:
 
 
 def with_interjection(cycle: BuildCycle, text: str, now: str) -> BuildCycle:
-    """Return the cycle with a text that its model is shown before its next reply. Raises: TooManyInterjections."""
+    """Return the cycle with a text for its model, before its next reply (FORGE-231). Raises: TooManyInterjections."""
     if len(cycle.interjections) >= MOST_INTERJECTIONS:
         raise TooManyInterjections(
             f"The build `{cycle.build_id}` has {MOST_INTERJECTIONS} texts that its model was not shown yet.",
             build_id=cycle.build_id,
         )
-    return revise(cycle, interjections=(*cycle.interjections, text), updated_at=now)
-
-
-def interjection_message(texts: tuple[str, ...]) -> str:
-    """Return what the next turn says of the texts that a person sent meanwhile (FORGE-231)."""
-    return "\n\n".join(f"[USER INTERJECTION] {text}" for text in texts)
+    return revise(cycle, interjections=(*cycle.interjections, f"[USER INTERJECTION] {text}"), updated_at=now)
