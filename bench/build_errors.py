@@ -70,9 +70,8 @@ def _count(database: sqlite3.Connection, number: int) -> None:
 def _begin(scene: Scene) -> None:
     """Put a build that has begun into the record; errors need no branch of it."""
     head = git(scene.root, "rev-parse", "HEAD").decode().strip()
-    moments = {"created_at": NOW, "updated_at": NOW}
     with scene.app.record.write() as tx:
-        tx.put(ForgeProject(version=1, project_id="shop", name="shop", **moments), "shop")
+        tx.put(ForgeProject(version=1, project_id="shop", name="shop", created_at=NOW, updated_at=NOW), "shop")
         tx.put(ForgeBuild(version=1, build_id=BUILD, project_id="shop", batch=1, sha256="0", pinned_at=NOW), BUILD)
         tx.put(
             BuildCycle(
@@ -82,7 +81,8 @@ def _begin(scene: Scene) -> None:
                 branch=branch_of(BUILD),
                 baseline_sha=head,  # type: ignore[arg-type]
                 head=head,  # type: ignore[arg-type]
-                **moments,
+                created_at=NOW,
+                updated_at=NOW,
             ),
             BUILD,
         )

@@ -61,6 +61,7 @@ SENT_KINDS = frozenset(
         "build_resumed",
         "build_failed",
         "build_complete",
+        "build_abandoned",
         "phase_complete",
         "plan_complete",
         "file_generated",

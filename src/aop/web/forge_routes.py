@@ -41,7 +41,7 @@ from aop.web.scout_routes import SCOUT_ROUTES
 from aop.web.tool_routes import KEY_ROUTES, NoBody, ToolRoute, tool_routes
 
 METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT")
-ALL_PATHS = tuple(path for top in ("/api", "/auth", "/scout") for path in (top, f"{top}/{{rest:path}}"))
+ALL_PATHS = tuple(path for top in ("/api", "/auth", "/projects", "/scout") for path in (top, f"{top}/{{rest:path}}"))
 """The addresses below which every answer is JSON."""
 REVALIDATED = "private, no-cache"
 FOR_GOOD = "private, max-age=31536000, immutable"

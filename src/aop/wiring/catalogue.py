@@ -44,6 +44,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "forge.build_pause": "aop.forge.builds.tools.controls",
     "forge.build_resume": "aop.forge.builds.tools.controls",
     "forge.build_seal": "aop.forge.builds.tools.build_seal",
+    "forge.build_silence": "aop.forge.builds.tools.controls",
     "forge.build_status": "aop.forge.builds.tools.cycles",
     "forge.build_take_commits": "aop.forge.builds.tools.cycles",
     "forge.build_verify_seal": "aop.forge.builds.tools.build_seal",

@@ -101,6 +101,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "forge.build_pause": PERSON,
     "forge.build_resume": PERSON,
     "forge.build_seal": PERSON,
+    "forge.build_silence": PERSON,
     "forge.build_status": PERSON,
     "forge.build_take_commits": PERSON,
     "forge.build_verify_seal": PERSON,
@@ -796,6 +797,7 @@ def steer_build(world: World, build_id: str, project: Mapping[str, Any]) -> None
     for tool in ("errors_list", "build_pause", "build_resume", "build_cost"):
         world.ok(f"forge.{tool}", **of_build)
     world.ok("forge.build_interject", **of_build, text="Hurry.")
+    world.ok("forge.build_silence", **of_build, sign="beat")
     world.ok("forge.note_put", **project, content="Prefer UTC.")
     world.ok("forge.note_get", **project)
 

@@ -155,17 +155,6 @@ class BuildError(Document, frozen=True, kw_only=True):
     resolution_summary: str = ""
 
 
-class ProjectNote(Document, frozen=True, kw_only=True):
-    """The notepad that a person keeps for a project. Key: `note_key`."""
-
-    kind: ClassVar[str] = "project_note"
-
-    project_id: ProjectId
-    user_id: NonEmpty = LOCAL_USER
-    content: str = ""
-    updated_at: NonEmpty
-
-
 class SealDimension(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One of the nine dimensions of a seal."""
 
@@ -225,11 +214,6 @@ class Seal(Document, frozen=True, kw_only=True):
 def build_error_key(build_id: str, fingerprint: str) -> str:
     """Return the key of an error: there is one for each fingerprint of a build (FORGE-174)."""
     return f"{build_id}/{fingerprint}"
-
-
-def note_key(project_id: str, user_id: str) -> str:
-    """Return the key of a note: one a project and person (FORGE-217)."""
-    return f"{project_id}/{user_id}"
 
 
 def branch_of(build_id: str) -> str:

@@ -18,11 +18,13 @@ from aop.forge.projects.documents import (
     ForgeAnswers,
     ForgeBuild,
     ForgeProject,
+    ProjectNote,
     ScoutRun,
     ScratchNote,
     artifact_key,
     batch_key,
     contract_key,
+    note_key,
 )
 from aop.kernel.record.documents.base import Document, revise
 from aop.kernel.record.port import Snapshot, Transaction
@@ -84,6 +86,8 @@ def _keys(view: Snapshot, project_id: str, builds: tuple[str, ...]) -> Iterator[
         yield ContractBatch, batch_key(project_id, batch.number)
     for clause in view.all(AcceptedClause, f"{project_id}/"):
         yield AcceptedClause, f"{project_id}/{clause.clause}"
+    for note in view.all(ProjectNote, f"{project_id}/"):
+        yield ProjectNote, note_key(project_id, note.user_id)
     yield from _passing_keys(view, project_id, builds)
 
 

@@ -182,6 +182,17 @@ class ScratchNote(Document, frozen=True, kw_only=True):
     updated_at: NonEmpty
 
 
+class ProjectNote(Document, frozen=True, kw_only=True):
+    """The notepad that a person keeps for a project. Key: `note_key`."""
+
+    kind: ClassVar[str] = "project_note"
+
+    project_id: ProjectId
+    user_id: NonEmpty = LOCAL_USER
+    content: str = ""
+    updated_at: NonEmpty
+
+
 class AcceptedClause(Document, frozen=True, kw_only=True):
     """A violation that a person accepted, with the lines it was accepted for. Key: `project/clause`."""
 
@@ -209,6 +220,11 @@ def batch_key(project_id: str, number: int) -> str:
 def artifact_key(project_id: str, artifact_type: str, name: str) -> str:
     """Return the key of an artifact (FORGE-089)."""
     return f"project:{project_id}:{artifact_type}:{name}"
+
+
+def note_key(project_id: str, user_id: str) -> str:
+    """Return the key of a note: one a project and person (FORGE-217)."""
+    return f"{project_id}/{user_id}"
 
 
 def batch_digest(contracts: Mapping[ContractType, BatchEntry]) -> str:

@@ -25,7 +25,7 @@ PREFIX_LENGTH = 12
 READ_SCOPE = "read"
 """Opens the contracts, contexts and events of the owner's projects."""
 WRITE_SCOPE = "write"
-"""Opens what is computed and recorded without a model: the renovation plan of a scan."""
+"""Opens what is recorded without a model: the plan of a scan, and answers, notes, dismissed errors of a build."""
 KEYS_SCOPE = "keys"
 """Opens the keys of the owner: a list of them, new ones with fewer scopes, and their end."""
 SCOPES = (READ_SCOPE, WRITE_SCOPE, KEYS_SCOPE)

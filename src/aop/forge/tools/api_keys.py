@@ -18,7 +18,7 @@ class NewKey(Arguments, frozen=True, kw_only=True):
     label: Annotated[str, Meta(max_length=100)] = ""
     """A name for people: the machine or the program that will hold it."""
     scopes: Annotated[tuple[Literal["read", "write", "keys"], ...], Meta(min_length=1, max_length=8)] = ("read",)
-    """The permissions: `read` opens contracts and events, `write` renovation plans, `keys` the keys themselves."""
+    """The permissions: `read` opens contracts and events, `write` plans and answers, `keys` the keys themselves."""
 
 
 class KeyFacts(Struct, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from aop.forge.projects.documents import ProjectNote
 from aop.kernel.record.documents.base import revise
 from tests.forge.builds.cycles import begun, coder, cycle_of
 from tests.world import Ran, World, make_repository, run_aop
@@ -85,6 +86,14 @@ def test_a_note_is_written_read_replaced_and_emptied(world: World) -> None:
     assert "There is no project `nothing`." in forge(world, "note", "nothing").err
 
 
+def test_a_note_goes_with_its_project(world: World) -> None:
+    project = world.ok("forge.project_new", name="Plain")["project_id"]
+    forge(world, "note", project, "Mine.")
+    assert forge(world, "delete", project, "--yes").code == 0
+    with world.app.record.read() as view:
+        assert [note.project_id for note in view.all(ProjectNote)] == []
+
+
 @pytest.mark.req("FORGE-181", "FORGE-182")
 def test_errors_are_listed_with_the_unresolved_first_and_dismissed(world: World) -> None:
     assert forge(world, "errors", "shop-b1").err == "No errors were seen in shop-b1.\n"
@@ -127,3 +136,43 @@ def test_an_unknown_build_is_refused_with_the_next_command(world: World, action:
     refused = forge(world, action, "shop-b9")
     assert refused.code != 0
     assert "There is no build `shop-b9`." in refused.err
+
+
+@pytest.mark.req("FORGE-164")
+def test_a_cancelled_build_is_over_and_its_questions_are_closed(world: World) -> None:
+    world.app.gateway.call(coder("shop-b1"), "forge_ask_clarification", {"question": "Which currency?"})
+    cancelled = forge(world, "cancel", "shop-b1")
+    assert (cancelled.code, cancelled.err.splitlines()) == (
+        0,
+        [
+            "Cancelled. Its commits stay on the branch forge/build-shop-b1.",
+            "Begin another build with: aop forge build shop",
+        ],
+    )
+    assert (cycle_of(world).status, cycle_of(world).reason) == ("abandoned", "Cancelled by person:ada.")
+    assert world.ok("inbox.list")["questions"] == []
+    refused = forge(world, "pause", "shop-b1")
+    assert (refused.code != 0, "The build `shop-b1` is abandoned." in refused.err) == (True, True)
+
+
+@pytest.mark.req("FORGE-177")
+def test_a_build_that_is_silent_for_too_long_is_held_with_a_fatal_error(world: World) -> None:
+    world.ok("forge.build_silence", build_id="shop-b1", sign="beat", silent_seconds=1)
+    world.ok("forge.build_silence", build_id="shop-b1", sign="warn", silent_seconds=300)
+    assert world.ok("forge.build_silence", build_id="shop-b1", sign="fail", silent_seconds=900)["hold"] == "silent"
+    with world.app.record.read() as view:
+        entries = view.journal(kinds=("build_log", "build_failed"))
+        told = [(each.event.kind, each.event.payload.get("message")) for each in entries]
+    assert told == [
+        ("build_log", "The build is at work; the last reply or call was 1 second ago."),
+        ("build_log", "The build has done nothing for 300 seconds."),
+        ("build_failed", None),
+    ]
+    row = world.ok("forge.errors_list", build_id="shop-b1")["errors"][0]
+    assert (row["severity"], row["phase"], row["message"]) == (
+        "fatal",
+        0,
+        "The build did nothing for so long that it is held.",
+    )
+    assert forge(world, "resume", "shop-b1").code == 0
+    assert cycle_of(world).hold == ""

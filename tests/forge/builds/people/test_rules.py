@@ -8,11 +8,12 @@ import pytest
 from msgspec.structs import replace
 
 from aop.core.ids import CommitId, ObjectId
-from aop.forge.builds.documents import BuildCycle, ProjectNote
+from aop.forge.builds.documents import BuildCycle
 from aop.forge.builds.people.costs import Told, cap_of, counted_cost
 from aop.forge.builds.people.holds import paused_cycle, resumed_cycle
 from aop.forge.builds.people.notes import note_digest, note_message, notes_section
 from aop.forge.builds.people.watchdog import begun_watch, looked, pause_is_over, revived
+from aop.forge.projects.documents import ProjectNote
 from aop.kernel.config.workflows import BuildRules
 from aop.kernel.record.documents.usage import Sum
 from tests.world import World, make_repository

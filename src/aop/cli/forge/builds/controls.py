@@ -1,4 +1,4 @@
-"""Controls of a build at the terminal: `aop forge pause`, `resume`, `cancel`, `interject`."""
+"""Controls of a build: `aop forge pause`, `resume`, `cancel` and `interject`."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def cancel(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """End a build for good; its branch stays."""
+    """Abandon a build, with a reason of its own if none is given; its branch stays."""
     with open_app(arguments) as app:
-        request = {"build_id": arguments.build, "reason": arguments.reason}
-        answer = call_tool(app, "forge.build_cancel", request)
+        reason = arguments.reason or f"Cancelled by {app.person.actor}."
+        answer = call_tool(app, "forge.build_abandon", {"build_id": arguments.build, "reason": reason})
 
     def show(data: Mapping[str, Any]) -> None:
         terminal.say(f"Cancelled. Its commits stay on the branch {data['branch']}.")

@@ -49,7 +49,7 @@ def _show(data: Mapping[str, Any], terminal: Terminal) -> None:
 
 
 def _state(error: Mapping[str, Any]) -> str:
-    return error["resolution_method"] if error["resolved"] else error["severity"]
+    return str(error["resolution_method"] if error["resolved"] else error["severity"])
 
 
 ACTIONS: Mapping[str, Action] = {"errors": Action(_declare, errors)}

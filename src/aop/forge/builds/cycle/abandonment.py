@@ -5,11 +5,11 @@ from __future__ import annotations
 from aop.core.text.counts import count
 from aop.forge.builds.cycle.cycle_facts import cycle_facts
 from aop.forge.builds.cycle.lookup import the_living_cycle
+from aop.forge.builds.people.clarifications import close_questions
 from aop.forge.projects.owners import the_build, the_project
 from aop.kernel.features.worktree_extras import release_ports
 from aop.kernel.gateway.calls import Call, Outcome, feature_named
 from aop.kernel.record.documents.base import revise
-from aop.kernel.record.documents.questions import Question, close_question
 from aop.kernel.record.port import Transaction
 
 
@@ -22,14 +22,12 @@ def abandon(call: Call, tx: Transaction, build_id: str, reason: str) -> Outcome:
     state, why = feature_named(tx, cycle.build_id), " ".join(call.kernel.redact(reason).split())
     ended = revise(cycle, status="abandoned", reason=why, hold="", hold_reason="", stop=None, updated_at=now)
     tx.put(ended, cycle.build_id)
-    closed = [each for each in tx.all(Question) if each.feature_id == cycle.build_id and each.is_open]
-    for question in closed:
-        tx.put(close_question(question, now, "Its build was abandoned."), question.question_id)
+    closed = close_questions(tx, call, cycle, "Its build was abandoned.")
     project = the_project(tx, cycle.project_id, call.principal)
     tx.put(revise(project, status="contracts_generated", updated_at=now), project.project_id)
     release_ports(tx, state.feature_id)
     facts = {"project_id": cycle.project_id, "build_id": cycle.build_id, "branch": cycle.branch, "head": cycle.head}
-    questions = count(len(closed), "question")
+    questions = count(closed, "question")
     tx.append(call.event("build_abandoned", state.feature_id, **facts, reason=why, closed=questions))
     tx.mark_unshown("feature", state.feature_id)
     return cycle_facts(ended, state, the_build(tx, cycle.build_id, call.principal))

@@ -33,7 +33,6 @@ CLARIFICATION = "clarification"
 
 NO_ANSWER_CAME = "No answer came in time. Decide by the contracts, and go on."
 DECIDE = "The user lets you decide. Decide by the contracts, and go on."
-BUILD_ENDED = "The build ended."
 
 QuestionText = Annotated[str, Meta(min_length=1, max_length=200)]
 ContextText = Annotated[str, Meta(max_length=300)]
@@ -154,14 +153,16 @@ def the_clarification_of_project(view: Snapshot, project: ForgeProject, question
     return the_clarification(view, cycle, question_id)
 
 
-def close_questions(
-    tx: Transaction, call: Call, cycle: BuildCycle, why: str = BUILD_ENDED, *, only: str | None = None
-) -> None:
-    """Close what a build still asks, or one question of it: nobody waits for the answers (FORGE-164)."""
-    for question in list(tx.all(Question)):
-        is_meant = only in (None, question.question_id)
-        if is_meant and question.feature_id == cycle.build_id and question.is_open:
-            tx.put(close_question(question, call.kernel.now(), why), question.question_id)
+def close_questions(tx: Transaction, call: Call, cycle: BuildCycle, why: str, *, only: str | None = None) -> int:
+    """Close what a build still asks, or one question of it: nobody waits for the answers (FORGE-164).
+
+    Returns how many were closed.
+    """
+    asked = [each for each in tx.all(Question) if each.feature_id == cycle.build_id and each.is_open]
+    closed = [each for each in asked if only in (None, each.question_id)]
+    for question in closed:
+        tx.put(close_question(question, call.kernel.now(), why), question.question_id)
+    return len(closed)
 
 
 def open_requests(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aop.core.digests import sha256_hex
-from aop.forge.builds.documents import ProjectNote, note_key
+from aop.forge.projects.documents import ProjectNote, note_key
 from aop.kernel.record.documents.base import revise
 from aop.kernel.record.port import Snapshot
 

@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aop.core.text.counts import count
 from aop.kernel.config.workflows import BuildRules
 
 Sign = Literal["beat", "warn", "fail"]
@@ -53,6 +54,15 @@ def looked(watch: Watch, rules: BuildRules, now: float, *, is_asked: bool) -> tu
 def revived(watch: Watch, now: float) -> Watch:
     """Return the watch after the build did something."""
     return replace(watch, alive_at=now, looked_at=now, warned=False)
+
+
+def silence_text(sign: Sign, seconds: int) -> str:
+    """Return what those who follow a build are told; without the figure, so that equal silences are one error."""
+    if sign == "beat":
+        return f"The build is at work; the last reply or call was {count(seconds, 'second')} ago."
+    if sign == "warn":
+        return f"The build has done nothing for {count(seconds, 'second')}."
+    return "The build did nothing for so long that it is held."
 
 
 def pause_is_over(paused_at: float, rules: BuildRules, now: float) -> bool:

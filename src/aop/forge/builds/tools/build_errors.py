@@ -122,11 +122,12 @@ class DismissError(BuildArguments, frozen=True, kw_only=True):
 def track(call: Call, arguments: TrackErrors, tx: Transaction) -> Outcome:
     """Count errors of a build; one that was seen before counts up, and is open again (FORGE-176)."""
     cycle = the_cycle(tx, arguments.build_id, call.principal)
-    names = tuple(_count(tx, call, cycle.build_id, each) for each in arguments.errors)
+    names = tuple(count_error(tx, call, cycle.build_id, each) for each in arguments.errors)
     return TrackedErrors(build_id=cycle.build_id, error_ids=names)
 
 
-def _count(tx: Transaction, call: Call, build_id: str, seen: SeenError) -> str:
+def count_error(tx: Transaction, call: Call, build_id: str, seen: SeenError) -> str:
+    """Count an error, and tell those who follow the build; return its id."""
     clean = replace(seen, message=call.kernel.redact(seen.message))
     error = counted_error(tx, build_id, clean, call.kernel.now())
     key = build_error_key(build_id, error.fingerprint)

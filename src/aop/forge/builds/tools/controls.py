@@ -13,11 +13,15 @@ from aop.forge.builds.documents import BuildCycle
 from aop.forge.builds.machine.step import resumed_after_stop
 from aop.forge.builds.people.clarifications import close_questions
 from aop.forge.builds.people.costs import cap_of, counted_cost
+from aop.forge.builds.people.errors import SeenError
 from aop.forge.builds.people.holds import LONGEST_INTERJECTION, paused_cycle, resumed_cycle, with_interjection
+from aop.forge.builds.people.watchdog import Sign, silence_text
+from aop.forge.builds.tools.build_errors import count_error
 from aop.forge.builds.tools.cycles import BuildArguments
 from aop.forge.projects.keys import WRITE_SCOPE
 from aop.kernel.gateway.calls import Call, Outcome, Tool, committed
 from aop.kernel.gateway.role_sets import COORDINATORS
+from aop.kernel.record.documents.base import revise
 from aop.kernel.record.documents.usage import FeatureUsage
 from aop.kernel.record.port import Transaction
 from aop.kernel.record.spending import spent_on
@@ -34,6 +38,13 @@ class PauseBuild(BuildArguments, frozen=True, kw_only=True):
 class Interject(BuildArguments, frozen=True, kw_only=True):
     text: Annotated[str, Meta(min_length=1, max_length=LONGEST_INTERJECTION)]
     """What the model is told before its next reply."""
+
+
+class BuildSilence(BuildArguments, frozen=True, kw_only=True):
+    sign: Sign
+    """`beat` while it works, `warn` and `fail` after a silence."""
+    silent_seconds: Annotated[int, Meta(ge=0, le=10**9)] = 0
+    """How long it has done nothing."""
 
 
 class BuildHold(Struct, frozen=True, kw_only=True):
@@ -114,6 +125,23 @@ def interject(call: Call, arguments: Interject, tx: Transaction) -> Outcome:
     return _hold(after, changed=True)
 
 
+def note_silence(call: Call, arguments: BuildSilence, tx: Transaction) -> Outcome:
+    """Tell those who follow a build that it is alive, or silent; one that is silent for too long is held."""
+    before, now = the_living_cycle(tx, arguments.build_id, call.principal), call.kernel.now()
+    build, text = FeatureId(before.build_id), silence_text(arguments.sign, arguments.silent_seconds)
+    if arguments.sign != "fail" or before.hold:
+        level = "info" if arguments.sign == "beat" else "warning"
+        facts = {"build_id": before.build_id, "level": level, "source": "watchdog", "message": text}
+        tx.append(call.event("build_log", build, **facts))
+        return _hold(before, changed=False)
+    held = revise(before, hold="silent", hold_reason=text, updated_at=now)
+    tx.put(held, held.build_id)
+    tx.append(call.event("build_failed", build, build_id=held.build_id, reason=text))
+    seen = SeenError(message=text, source="watchdog", severity="fatal", phase=held.current.number)
+    count_error(tx, call, held.build_id, seen)
+    return _hold(held, changed=True)
+
+
 def cost(call: Call, arguments: BuildArguments, tx: Transaction) -> Outcome:
     """Compare what the recorded turns of a build have cost with its cap; at the cap the build is held."""
     before = the_living_cycle(tx, arguments.build_id, call.principal)
@@ -168,6 +196,17 @@ TOOLS = (
         brief=True,
         person_only=True,
         key_scope=WRITE_SCOPE,
+    ),
+    Tool(
+        name="forge.build_silence",
+        summary="Note that a running build is alive, or silent; one that is silent for too long is held.",
+        arguments=BuildSilence,
+        output=BuildHold,
+        roles=COORDINATORS,
+        run=committed(note_silence),
+        mutates=True,
+        brief=True,
+        person_only=True,
     ),
     Tool(
         name="forge.build_cost",

@@ -8,9 +8,8 @@ from msgspec import Meta, Struct
 
 from aop.core.roles import Role
 from aop.forge.broker.sessions import scope_of
-from aop.forge.builds.documents import ProjectNote, note_key
 from aop.forge.builds.people.notes import LONGEST_NOTE, changed_note, note_of
-from aop.forge.projects.documents import ForgeProject
+from aop.forge.projects.documents import ForgeProject, ProjectNote, note_key
 from aop.forge.projects.keys import READ_SCOPE, WRITE_SCOPE
 from aop.forge.projects.owners import the_project
 from aop.forge.tools.projects import ProjectArguments
