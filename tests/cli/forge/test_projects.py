@@ -206,10 +206,11 @@ def test_the_help_lists_every_action_in_groups(repository: Path) -> None:
         "a repository:",
         "contracts:",
         "builds and agents:",
+        "a build at work:",
     ]
     listed = [line.split()[0] for line in lines[lines.index(titles[2]) :] if line.startswith("  ")]
     assert listed == list(ACTIONS)
-    assert f"  {'scan':<10}read a commit of this repository: its structure, its dependencies, its health" in lines
+    assert f"  {'scan':<11}read a commit of this repository: its structure, its dependencies, its health" in lines
 
 
 def test_an_option_may_stand_before_the_action(repository: Path, tmp_path: Path) -> None:
