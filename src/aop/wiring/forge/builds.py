@@ -41,8 +41,8 @@ class ProjectBuild:
         self.build_id = self._living(project_id) or self._begin(project_id, crew)
         self._known = BuildKnowledge(app.gateway.kernel, self.build_id)
 
-    def run(self, brain: Brain, ready: Callable[[], None]) -> None:
-        """Build what is left; `ready` is called when nothing keeps this process from working.
+    def run(self, brain: Brain, ready: Callable[[], None]) -> Mapping[str, Any]:
+        """Build what is left, seal it, and return the seal; `ready` is called when this process has the build.
 
         Raises: BuildBusy, BuildHeld, BuildNotFinished, ToolRefused, refusals of asking a model.
         """
@@ -50,7 +50,10 @@ class ProjectBuild:
             ready()
             if not is_complete(self._known.cycle()):
                 asyncio.run(self._runner(brain, steps).build())
+            sealed = self._call("forge.build_seal", {"build_id": self.build_id}, f"{self.build_id}-seal")
             steps.forget()
+        seal: Mapping[str, Any] = sealed["seal"]
+        return seal
 
     @contextmanager
     def _lock(self) -> Iterator[FileRun]:

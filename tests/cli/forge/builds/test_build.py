@@ -40,7 +40,8 @@ def test_a_mini_project_is_built_by_any_family_and_its_log_tells_how(family: str
     assert [(each["number"], each["name"], each["sign_off"]["tests"]) for each in data["phases"]] == [
         (0, "Genesis", 3), (1, "Release", 4),
     ]  # fmt: skip
-    assert (data["build_id"], data["hold"]) == (BUILD, "")
+    assert (data["build_id"], data["hold"], data["status"]) == (BUILD, "", "sealed")
+    assert data["seal"]["verdict"] == "CERTIFIED"
     assert git(root, "rev-parse", "main") == main
     log = run_aop(root, "forge", "log", BUILD, "--json")
     kinds = [json.loads(line)["data"]["event"]["kind"] for line in log.out.splitlines()]

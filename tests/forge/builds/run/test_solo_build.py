@@ -61,7 +61,9 @@ def test_an_honest_model_builds_both_phases_and_each_is_proven(world: World) -> 
     assert log == [
         "ForgeGuard Bot|[forge] Phase 0, task 1: Write the store and its tests",
         "ForgeGuard Bot|[forge] Phase 1, task 1: Answer for notes, and say how to run it",
+        "ForgeGuard Bot|[forge] sealed — verdict: CERTIFIED",
     ]
+    assert cycle.status == "sealed"
     assert git(world.root, "rev-parse", "main").strip() == before
     assert (len(model.asked), cycle.cost_usd) == (len(HONEST), 0.00112)
     assert "## Phase 1 — START" in said_to(model.asked[4])
@@ -167,7 +169,7 @@ def test_a_build_that_is_interrupted_before_every_reply_asks_for_each_once(world
     assert len(build_with(world, last).sign_offs) == 2
     assert len(last.asked) == 1
     log = git(world.root, "log", "--format=%s", f"main..forge/build-{BUILD}").splitlines()
-    assert len(log) == len(set(log)) == 2
+    assert len(log) == len(set(log)) == 3
 
 
 def test_a_model_that_fails_leaves_the_build_to_the_next_try(world: World) -> None:

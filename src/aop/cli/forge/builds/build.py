@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aop.cli.forge.action import Action, declare_project
 from aop.cli.shell.exits import Exit
@@ -68,10 +68,10 @@ def _work(app: App, arguments: argparse.Namespace, terminal: Terminal, ready: Ca
         brain = build_brain(app.settings, chosen=arguments.model, product=PRODUCT)
         work = ProjectBuild(app, app.person, arguments.project, arguments.crew, terminal.say)
         try:
-            work.run(brain, ready)
+            seal = work.run(brain, ready)
         except BuildHeld as held:
-            return _show(held.cycle, terminal)
-        return _show(work.cycle(), terminal)
+            return _show(held.cycle, None, terminal)
+        return _show(work.cycle(), seal, terminal)
 
 
 @contextmanager
@@ -85,11 +85,19 @@ def _refusals() -> Iterator[None]:
         raise CallRefused(refused.error, refused.evidence) from refused
 
 
-def _show(cycle: BuildCycle, terminal: Terminal) -> int:
-    code = Exit.OK
-    if cycle.hold:
-        code = Exit.NEEDS_PERSON if cycle.hold == "stopped" else Exit.WAITING
-    return terminal.result(_facts(cycle), "\n".join(_lines(cycle)), code=code)
+def _show(cycle: BuildCycle, seal: Mapping[str, Any] | None, terminal: Terminal) -> int:
+    facts, lines = _facts(cycle), [*_lines(cycle)]
+    if seal is not None:
+        facts["seal"] = {name: seal[name] for name in ("verdict", "score", "reasons")}
+        lines += [f"{seal['verdict']}, {seal['score']:g} of 100", *(f"  {reason}" for reason in seal["reasons"])]
+        lines.append(f"Look at it with: aop review {cycle.build_id}, aop forge verify {cycle.build_id}")
+    return terminal.result(facts, "\n".join(lines), code=_exit(cycle, seal))
+
+
+def _exit(cycle: BuildCycle, seal: Mapping[str, Any] | None) -> Exit:
+    if seal is not None:
+        return Exit.FAILED if seal["verdict"] == "FLAGGED" else Exit.OK
+    return Exit.NEEDS_PERSON if cycle.hold == "stopped" else Exit.WAITING
 
 
 def _facts(cycle: BuildCycle) -> dict[str, Json]:
