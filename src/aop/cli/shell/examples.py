@@ -41,6 +41,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "aop forge export shop ../pinned --build shop-b1",
         "aop forge tokens shop",
         "aop forge pin shop",
+        "aop forge build shop --detach",
+        "aop forge log shop-b1 --follow",
         "aop forge status shop-b1",
         'aop forge abandon shop-b1 --reason "The stack is the wrong one."',
         'aop forge key new --label "build server"',
