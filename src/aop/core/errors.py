@@ -212,6 +212,14 @@ class InternalError(Refusal):
     hint = "Send the call again; if it fails again, report it with the reference."
 
 
+class DiskFull(Refusal):
+    """The disk is full, or a limit on the size of files was reached."""
+
+    code = "disk_full"
+    move = Move.RETRY
+    hint = "Nothing was left half done. Free space on the disk, then repeat the command."
+
+
 class FilesClosed(Refusal):
     """Files of the repository belong to another user, or their permissions forbid to read or write them."""
 

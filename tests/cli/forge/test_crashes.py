@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from aop.forge.contracts.types import CONTRACT_TYPES, ContractType
+from aop.forge.projects.documents import ForgeBuild, ForgeProject
 from tests.forge.projects import NINE, stored
 from tests.soak.faults import AOP, How, Operation, Point, Stage, broken_at, needs_strace, points_of, spread
 from tests.world import World, make_repository, run_aop
@@ -80,3 +81,52 @@ def test_an_edit_that_is_broken_is_whole_and_done_once_when_it_is_given_again(
         assert state(own.root) == (2, 2, 2), point
         shutil.rmtree(own.root)
     assert (1, 1, 1) in seen
+
+
+NEW = Operation(name="forge.project_new", stage="contracts", event="project_begun")
+PIN = Operation(name="forge.pin", stage="contracts", event="contracts_pinned")
+GIVEN = {NEW.name: {"name": "Blog"}, PIN.name: {"project_id": "shop"}}
+
+
+def begun(root: Path) -> tuple[list[str], list[str], int, int]:
+    """Return the projects and builds of the record, and how often its journal says so; all of it is proven."""
+    assert run_aop(root, "evidence", "verify").code == 0
+    world = World(root)
+    with world.app.record.read() as view:
+        found = (
+            [each.project_id for each in view.all(ForgeProject)],
+            [each.build_id for each in view.all(ForgeBuild)],
+            len(list(view.journal(kinds=(NEW.event,)))),
+            len(list(view.journal(kinds=(PIN.event,)))),
+        )
+    world.close()
+    return found
+
+
+@needs_strace
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("how", [How.KILLED, How.DISK_FULL], ids=["killed", "disk full"])
+@pytest.mark.parametrize("operation", [NEW, PIN], ids=["new", "pin"])
+def test_a_project_or_a_pin_that_is_broken_is_whole_and_made_once(
+    stage: Stage, operation: Operation, how: How, tmp_path: Path
+) -> None:
+    words = ("call", "--operation-id", "op-1", operation.name, json.dumps(GIVEN[operation.name]))
+    own_stage = ContractStage(root=stage.root, operation=operation, words=words)
+    found = [point for point in points_of(own_stage, tmp_path) if not point.git]
+    found.sort(key=lambda point: point.syscall)
+    points = [each for _, some in groupby(found, lambda point: point.syscall) for each in spread(list(some), 2)]
+    nothing: tuple[list[str], list[str], int, int] = (["shop"], [], 1, 0)
+    made = (["blog", "shop"], [], 2, 0) if operation is NEW else (["shop"], ["shop-b1"], 1, 1)
+    seen = []
+    for number, point in enumerate(points):
+        own = own_stage.copied(tmp_path / str(number))
+        broken_at(point, how, own, program=AOP)
+        after = begun(own.root)
+        assert after in (nothing, made), point
+        seen.append(after)
+        again = run_aop(own.root, *own.words)
+        assert again.code == 0, (point, again)
+        assert begun(own.root) == made, point
+        shutil.rmtree(own.root)
+    assert nothing in seen

@@ -7,14 +7,17 @@ import os
 import tempfile
 import traceback
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 from aop.adapters.files.closed_places import closed_place
-from aop.core.errors import Fault, FilesClosed, InternalError, Refusal
+from aop.core.errors import DiskFull, Fault, FilesClosed, InternalError, Refusal
 from aop.core.redaction.redactor import Redactor
 from aop.wiring.build import Settings
 
-UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT)
+UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_FULL_DATABASE = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE")
 
 
 def store_fault(fault: Exception, folder: str) -> Refusal:
@@ -24,6 +27,8 @@ def store_fault(fault: Exception, folder: str) -> Refusal:
     """
     if isinstance(fault, Fault | OSError) and (closed := closed_place(Path(folder).absolute())):
         return FilesClosed(closed)
+    if full := _full_disk(fault):
+        return DiskFull(f"The disk cannot be written: {full}.")
     reference = uuid.uuid4().hex[:12]
     private = Path(folder).absolute() / ".aop"
     place = private / "faults" if private.is_dir() else Path(tempfile.gettempdir())
@@ -45,10 +50,25 @@ def store_fault(fault: Exception, folder: str) -> Refusal:
     )
 
 
-def _refused_by_disk(fault: BaseException | None) -> str | None:
-    """Return the system's reason, if the cause is a file that could not be written."""
-    while fault is not None:
-        if isinstance(fault, OSError) and fault.errno in UNWRITABLE:
-            return fault.strerror
-        fault = fault.__cause__ or fault.__context__
+def _full_disk(fault: Exception) -> str | None:
+    """Return the system's reason, if the cause is a disk without space."""
+    for cause in _causes(fault):
+        if isinstance(cause, OSError) and cause.errno in FULL:
+            return cause.strerror
+        # Of `sqlite3`, which is not imported for this.
+        if getattr(cause, "sqlite_errorname", "") in _FULL_DATABASE:
+            return str(cause)
     return None
+
+
+def _refused_by_disk(fault: Exception) -> str | None:
+    """Return the system's reason, if the cause is a file that could not be written."""
+    return next(
+        (each.strerror for each in _causes(fault) if isinstance(each, OSError) and each.errno in UNWRITABLE), None
+    )
+
+
+def _causes(fault: BaseException | None) -> Iterator[BaseException]:
+    while fault is not None:
+        yield fault
+        fault = fault.__cause__ or fault.__context__
