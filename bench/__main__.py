@@ -13,6 +13,7 @@ import msgspec
 from bench import results
 from bench.agents import agents
 from bench.build_errors import build_errors
+from bench.builds import write_file
 from bench.checkouts import sync
 from bench.collisions import scan
 from bench.effort import Case, full, quick
@@ -45,6 +46,7 @@ CASES: Mapping[str, Case] = {
     "forge": forge,
     "forge.errors": build_errors,
     "forge.scan": deep_scan,
+    "write_file": write_file,
     "throughput": throughput,
     "run": run,
     "agents": agents,

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from aop.core.errors import ContractQuoted
 from aop.core.ids import OperationId
 from aop.core.roles import Role
 from aop.forge.builds.documents import BuildCycle
-from aop.forge.builds.workspace.exclusion import contract_words_in, refuse_contract_words
+from aop.forge.builds.workspace.exclusion import contract_words_in
 from aop.forge.contracts.types import ContractType
 from aop.kernel.gateway.calls import Call
 from aop.kernel.ports.git import FileMode
 from tests.forge.broker.shelves import Agent
 from tests.forge.builds.begun import begun
+from tests.forge.builds.cycles import commit
 from tests.forge.sample_contracts import CONTRACTS
 from tests.kernel.tools.worlds import configured, state_of
 
@@ -84,9 +84,13 @@ def test_words_of_contracts_are_found_in_the_files_that_a_build_changed(
     assert [(each.path, each.line, each.found) for each in contract_words_in(call, cycle, tree)] == found
 
 
+@pytest.mark.req("FORGE-058")
 def test_a_commit_with_such_words_is_refused_and_names_the_places(agent: Agent) -> None:
-    agent.ok("write_file", path="README.md", content=PROSE)
-    call, cycle = call_and_cycle(agent)
-    with pytest.raises(ContractQuoted) as refused:
-        refuse_contract_words(call, cycle, state_of(agent.world, cycle.build_id).tree)
-    assert "`README.md` line 1 (prose of manifesto)" in refused.value.message
+    before = agent.world.fingerprint()
+    error = commit(agent.world, path="docs/new.md", text=f"# Shop\n\n{PROSE}\n").error
+    assert error is not None
+    assert (error["code"], error["details"]["places"]) == (
+        "contract_quoted",
+        ["`docs/new.md` line 3 (prose of manifesto)"],
+    )
+    assert agent.world.fingerprint() == before

@@ -11,6 +11,7 @@ from aop.core.errors import BuildBranchMoved, ForgeInvariantError, UnknownFeatur
 from aop.core.ids import CommitId, TreeId
 from aop.forge.builds.cycle.branch_rule import check_branch, default_branches
 from aop.forge.builds.documents import BuildCycle
+from aop.forge.builds.workspace.exclusion import refuse_contract_words
 from aop.kernel.features.lifecycle import store_feature
 from aop.kernel.gateway.calls import Call, Kernel, Outcome
 from aop.kernel.merges.branch_moves import BranchMove, commit_with_move
@@ -46,10 +47,11 @@ def commit_and_push(
     `store` gets the transaction and the cycle with its new head, may store the cycle once more, and returns the answer
     of the tool, whose row has `resolve=undo_move`. The caller holds the worktree. With `push` the branch is pushed
     afterwards; so it is if the start of the cycle was killed before its own push.
-    Raises: ForgeInvariantError, BuildBranchMoved, VersionConflict, SecretDetected.
+    Raises: ForgeInvariantError, ContractQuoted, BuildBranchMoved, VersionConflict, SecretDetected.
     """
     kernel = call.kernel
     check_branch(kernel, cycle.branch)
+    refuse_contract_words(call, cycle, tree)
     message = message_of(cycle, subject, body)
     refuse_secret_message(message, kernel.redact)
     if branch_tip(kernel, cycle) != cycle.head:

@@ -51,9 +51,9 @@ def refuse_contract_words(call: Call, cycle: BuildCycle, tree: TreeId) -> None:
 
 
 def contract_words_in(call: Call, cycle: BuildCycle, tree: TreeId) -> tuple[ContractWords, ...]:
-    """Return what the files that differ from the baseline repeat of the contracts, and the baseline did not."""
+    """Return what the files that changed since the last commit repeat of the contracts, and did not before."""
     objects = call.kernel.git.objects
-    changes = [change for change in objects.changes(objects.tree_of(cycle.baseline_sha), tree) if change.new]
+    changes = [change for change in objects.changes(objects.tree_of(cycle.head), tree) if change.new]
     with call.kernel.record.read() as view:
         build = view.get(ForgeBuild, cycle.build_id)
         batch = None if build is None else batch_of(view, build.project_id, build.batch)
