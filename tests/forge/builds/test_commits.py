@@ -275,3 +275,20 @@ def test_an_agent_reads_the_branch_of_its_build_and_changes_none(world: World) -
     assert agent.code("forge_get_branch_status") == "invalid_arguments"
     for tool in ("forge_create_branch", "forge_abandon_branch"):
         assert agent.code(tool, build_cycle_id="shop-b1", reason="No") == "forbidden_tool_for_role"
+
+
+def test_a_commit_that_names_a_tool_of_forge_or_the_build_is_refused_and_moves_nothing(world: World) -> None:
+    begin(world)
+    before = refs(world.root)
+    for text in ("# Ask forge_get_contract first.\n", "# Made by shop-b1.\n"):
+        refused = commit(world, text=text)
+        assert refused.error is not None
+        assert refused.error["code"] == "contract_quoted"
+    assert refs(world.root) == before
+
+
+def test_a_commit_message_with_a_secret_is_refused(world: World) -> None:
+    begin(world)
+    refused = commit(world, subject="Use ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8")
+    assert refused.error is not None
+    assert refused.error["code"] == "secret_detected"
