@@ -62,6 +62,7 @@ SENT_KINDS = frozenset(
         "build_failed",
         "build_complete",
         "build_abandoned",
+        "build_sealed",
         "phase_complete",
         "plan_complete",
         "file_generated",

@@ -122,7 +122,7 @@ def test_what_is_unknown_counts_as_nothing_and_is_said(built: Built) -> None:
     assert seal["reasons"] == ("cost_efficiency is unknown, and counts as 0: unknown: the policy sets no cap",)
 
 
-def test_unresolved_errors_and_refused_sign_offs_cost_reliability(built: Built) -> None:
+def test_unresolved_errors_and_stops_cost_reliability(built: Built) -> None:
     built.finish()
     error = BuildError(
         version=1,
@@ -135,8 +135,11 @@ def test_unresolved_errors_and_refused_sign_offs_cost_reliability(built: Built) 
     )
     with built.kernel.record.write() as tx:
         tx.put(error, build_error_key(built.build_id, "f1"))
+    built.put_event("build_paused", build_id=built.build_id, code="AMBIGUOUS_INTENT", reason="Which one?")
+    built.put_event("build_paused", build_id=built.build_id, reason="Lunch.")
     found = built.world.ok("forge.build_seal", build_id=built.build_id)["seal"]["dimensions"]["reliability"]
-    assert (found["score"], found["figures"]["unresolved_errors"], found["evidence"][0]) == (80, 1, "e1")
+    figures = found["figures"]
+    assert (found["score"], figures["unresolved_errors"], figures["stops"], found["evidence"][0]) == (70, 1, 1, "e1")
 
 
 def test_the_seal_has_the_difference_to_the_baseline(tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from aop.core.text.counts import count
 from aop.forge.builds.cycle.cycle_facts import cycle_facts
 from aop.forge.builds.cycle.lookup import the_living_cycle
+from aop.forge.builds.documents import BuildCycle
 from aop.forge.builds.people.clarifications import close_questions
+from aop.forge.projects.documents import ProjectStatus
 from aop.forge.projects.owners import the_build, the_project
 from aop.kernel.features.worktree_extras import release_ports
 from aop.kernel.gateway.calls import Call, Outcome, feature_named
@@ -22,12 +24,17 @@ def abandon(call: Call, tx: Transaction, build_id: str, reason: str) -> Outcome:
     state, why = feature_named(tx, cycle.build_id), " ".join(call.kernel.redact(reason).split())
     ended = revise(cycle, status="abandoned", reason=why, hold="", hold_reason="", stop=None, updated_at=now)
     tx.put(ended, cycle.build_id)
-    closed = close_questions(tx, call, cycle, "Its build was abandoned.")
-    project = the_project(tx, cycle.project_id, call.principal)
-    tx.put(revise(project, status="contracts_generated", updated_at=now), project.project_id)
-    release_ports(tx, state.feature_id)
+    closed = end_work(call, tx, ended, "contracts_generated")
     facts = {"project_id": cycle.project_id, "build_id": cycle.build_id, "branch": cycle.branch, "head": cycle.head}
     questions = count(closed, "question")
     tx.append(call.event("build_abandoned", state.feature_id, **facts, reason=why, closed=questions))
     tx.mark_unshown("feature", state.feature_id)
     return cycle_facts(ended, state, the_build(tx, cycle.build_id, call.principal))
+
+
+def end_work(call: Call, tx: Transaction, cycle: BuildCycle, status: ProjectStatus) -> int:
+    """Free what an ended build held, close its questions, and give its project a status; return how many were open."""
+    project = the_project(tx, cycle.project_id, call.principal)
+    tx.put(revise(project, status=status, updated_at=call.kernel.now()), project.project_id)
+    release_ports(tx, feature_named(tx, cycle.build_id).feature_id)
+    return close_questions(tx, call, cycle, f"Its build was {cycle.status}.")

@@ -8,13 +8,13 @@ from msgspec.structs import replace
 from aop.core.errors import BuildNotSealed, BuildUncommitted, Fault, NothingToSeal, Refusal, VersionConflict
 from aop.core.ids import TreeId
 from aop.forge.builds.audit.subject import AuditSubject
+from aop.forge.builds.cycle.abandonment import end_work
 from aop.forge.builds.cycle.commits import COMMITTED, branch_tip, commit_and_push, unchanged_cycle
 from aop.forge.builds.cycle.lookup import the_cycle, the_living_cycle
 from aop.forge.builds.documents import BuildCycle, CycleStatus, Seal
 from aop.forge.builds.seal.seal import SEALED, flaws_of, scored_seal, signed
 from aop.forge.builds.tools.branch import BranchArguments
 from aop.forge.builds.tools.cycles import BuildArguments
-from aop.forge.projects.owners import the_project
 from aop.kernel.features.worktree_hold import held_worktree
 from aop.kernel.gateway.calls import Call, Kernel, Outcome, Tool, feature_named
 from aop.kernel.gateway.role_sets import COORDINATORS
@@ -134,10 +134,10 @@ def _sealed(call: Call, cycle: BuildCycle, state: FeatureState) -> Outcome:
             raise VersionConflict(f"The build `{cycle.build_id}`", expected=state.version, current=state.version + 1)
         done = signed(scored, moved.head, kernel.signer)
         tx.put(done, done.seal_id)
-        ended = revise(moved, status="sealed", sealed_at=done.sealed_at, seal_id=done.seal_id)
+        ends = {"hold": "", "hold_reason": "", "stop": None, "sealed_at": done.sealed_at, "seal_id": done.seal_id}
+        ended = revise(moved, status="sealed", **ends)
         tx.put(ended, ended.build_id)
-        project = the_project(tx, cycle.project_id, call.principal)
-        tx.put(revise(project, status="completed", updated_at=done.sealed_at), project.project_id)
+        end_work(call, tx, ended, "completed")
         facts = {"project_id": done.project_id, "build_id": done.build_id, "seal_id": done.seal_id}
         figures = {"verdict": done.verdict, "score": done.score, "commit": done.commit, "tree": done.tree}
         tx.append(call.event(SEALED, state.feature_id, **facts, **figures, document=digest_of(done)))

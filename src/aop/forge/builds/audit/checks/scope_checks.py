@@ -8,7 +8,7 @@ from aop.core.ids import ObjectId, TreeId
 from aop.core.text.counts import count
 from aop.forge.builds.audit.audit_verdicts import AuditCheck, judged
 from aop.forge.builds.audit.counts import counts_of, fallen
-from aop.forge.builds.audit.deliverables import Deliverable, files_of, missing_paths, owner_of
+from aop.forge.builds.audit.deliverables import files_of, missing_paths, owner_of
 from aop.forge.builds.audit.reach import files_reached
 from aop.forge.builds.audit.subject import AuditSubject
 from aop.kernel.ports.git import TreeChange
@@ -116,8 +116,3 @@ def _tested(shown: Sequence[str], reached: Mapping[str, str], subject: AuditSubj
 def is_proven_by_reading(path: str) -> bool:
     """Tell whether a file is text or configuration, which tests do not run."""
     return path.endswith(_PROVEN_BY_READING) or path.rpartition("/")[2] in _UNTESTED_NAMES
-
-
-def deliverable_texts(deliverables: Sequence[Deliverable]) -> tuple[str, ...]:
-    """Return the deliverables as the contract words them."""
-    return tuple(each.text for each in deliverables)
