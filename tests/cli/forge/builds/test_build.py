@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 from pathlib import Path
 
 import pytest
@@ -64,6 +66,30 @@ def test_a_stop_ends_the_command_with_4_and_a_pause_with_5(tmp_path: Path) -> No
         pause(root)
         paused = run_aop(root, "forge", "build", PROJECT, "--json", env=env)
     assert (paused.code, paused.json["data"]["hold"]) == (5, "paused"), paused.err
+
+
+def test_a_build_in_the_background_is_followed_to_its_end(tmp_path: Path) -> None:
+    world = notes_repository(tmp_path / "repo")
+    root = world.root
+    world.close()
+    with serving("openai", *served(*HONEST)) as server:
+        started = run_aop(root, "forge", "build", PROJECT, "--detach", "--json", env=env_for("openai", server))
+        assert (started.code, started.json["data"]["build_id"]) == (0, BUILD), started.err
+        followed = run_aop(root, "forge", "log", BUILD, "--follow")
+    assert (followed.code, followed.out.count("phase_complete")) == (0, 2)
+    assert has_ended(started.json["data"]["pid"])
+
+
+def has_ended(pid: int) -> bool:
+    """Wait a minute at most for a process to end."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([descriptor], [], [], 60)[0])
+    finally:
+        os.close(descriptor)
 
 
 def test_a_project_without_contracts_is_not_built(tmp_path: Path) -> None:

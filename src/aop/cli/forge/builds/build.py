@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def _declare_build(parser: argparse.ArgumentParser) -> None:
     declare_project(parser)
-    parser.add_argument("--crew", choices=["solo", "team"], default="solo", help="one builder, or four roles")
+    parser.add_argument("--crew", choices=["solo"], default="solo", help="one builder does everything")
     parser.add_argument(
         "--model", metavar="MODEL", help="as `provider:model`; otherwise FORGE_LLM_MODEL_PRIORITY or AOP_MODELS says it"
     )
