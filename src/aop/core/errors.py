@@ -1425,7 +1425,7 @@ class UnknownPackage(Refusal):
     """The scan found no source file in this folder."""
 
     code = "unknown_package"
-    hint = "See all packages with `forge.scan_show`, and name a folder of those."
+    hint = "See all packages with `aop forge map PROJECT`, and name a folder of those."
 
     def __init__(self, path: str, known: Iterable[str]) -> None:
         shown = ascii(path[:80])[1:-1]
@@ -1488,7 +1488,7 @@ class NotForABuild(Refusal):
     """The feature is a build, and changes only through the tools of builds."""
 
     code = "not_for_a_build"
-    hint = "`forge.build_status` shows the build, and `forge.build_abandon` ends it."
+    hint = "`aop forge status BUILD` shows the build, and `aop forge abandon BUILD` ends it."
 
 
 class BuildActive(Refusal):
@@ -1496,7 +1496,7 @@ class BuildActive(Refusal):
 
     code = "build_active"
     move = Move.WAIT
-    hint = "Go on with that build (`forge.build_status` shows it), or end it with `forge.build_abandon`."
+    hint = "Go on with that build (`aop forge status BUILD` shows it), or end it with `aop forge abandon BUILD`."
 
 
 class BuildNotBegun(Refusal):
@@ -1504,14 +1504,14 @@ class BuildNotBegun(Refusal):
 
     code = "build_not_begun"
     move = Move.PROVE
-    hint = "Begin it with `forge.build_begin`."
+    hint = "Begin it with `aop forge build PROJECT`."
 
 
 class BuildEnded(Refusal):
     """The build is sealed or abandoned, and takes no more work."""
 
     code = "build_ended"
-    hint = "Its branch stays as it is. Begin another build of the project with `forge.build_begin`."
+    hint = "Its branch stays as it is. Begin another build of the project with `aop forge build PROJECT`."
 
 
 class NothingToSeal(Refusal):
@@ -1519,7 +1519,7 @@ class NothingToSeal(Refusal):
 
     code = "nothing_to_seal"
     move = Move.PROVE
-    hint = "Let the build finish a task first, or end it with `forge.build_abandon`."
+    hint = "Let the build finish a task first, or end it with `aop forge abandon BUILD`."
 
 
 class BuildUncommitted(Refusal):
@@ -1527,7 +1527,7 @@ class BuildUncommitted(Refusal):
 
     code = "build_uncommitted"
     move = Move.PROVE
-    hint = "Let the build go on until its current task is committed, or end it with `forge.build_abandon`."
+    hint = "Let the build go on until its current task is committed, or end it with `aop forge abandon BUILD`."
 
 
 class BuildNotSealed(Refusal):
@@ -1535,7 +1535,7 @@ class BuildNotSealed(Refusal):
 
     code = "build_not_sealed"
     move = Move.PROVE
-    hint = "Seal it with `forge.build_seal`."
+    hint = "Seal it with `aop forge seal BUILD`."
 
 
 class BuildFeatureExists(Refusal):
@@ -1543,7 +1543,7 @@ class BuildFeatureExists(Refusal):
 
     code = "feature_exists"
     move = Move.ASK_PERSON
-    hint = "Pin the contracts again with `forge.pin`, and begin that build: it has another id."
+    hint = "Pin the contracts again with `aop forge pin PROJECT`, and begin that build: it has another id."
 
 
 class BuildBranchMoved(Refusal):
@@ -1551,7 +1551,7 @@ class BuildBranchMoved(Refusal):
 
     code = "build_branch_moved"
     move = Move.ASK_PERSON
-    hint = "Return the branch to the commit that the message names, or end the build with `forge.build_abandon`."
+    hint = "Return the branch to the commit that the message names, or end the build with `aop forge abandon BUILD`."
 
 
 class BuildCommitsConflict(Refusal):
@@ -1567,7 +1567,7 @@ class ScanLocked(Refusal):
 
     code = "scan_locked"
     move = Move.PROVE
-    hint = "Scan the repository again with `forge.scan`; the next build begins at the commit of that scan."
+    hint = "Scan the repository again with `aop forge scan PROJECT`; the next build begins at the commit of that scan."
 
 
 class ForgeFolderTracked(Refusal):
@@ -1783,7 +1783,7 @@ class UnknownBuildError(Refusal):
     """The build has no such error."""
 
     code = "unknown_build_error"
-    hint = "Name an error as `forge.errors_list` lists it."
+    hint = "Name an error as `aop forge errors BUILD` lists it."
 
     def __init__(self, build_id: str, error_id: str) -> None:
         shown = ascii(error_id[:80])[1:-1]
@@ -1802,7 +1802,7 @@ class NoActiveBuild(Refusal):
 
     code = "no_active_build"
     move = Move.PROVE
-    hint = "Begin a build with `forge.build_begin`, or go on with one that `forge.project_show` lists."
+    hint = "Begin a build with `aop forge build PROJECT`, or go on with one that `aop forge show PROJECT` lists."
 
 
 class TooManyInterjections(Refusal):
@@ -1864,7 +1864,7 @@ class RenovationPlanMissing(Refusal):
 
     code = "renovation_plan_missing"
     move = Move.PROVE
-    hint = "Make the plan with `forge.plan`, then generate again."
+    hint = "Make the plan with `aop forge plan PROJECT`, then generate again."
 
 
 class GenerationBusy(Refusal):
