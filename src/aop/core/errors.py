@@ -1450,7 +1450,7 @@ class UnknownForgeProject(Refusal):
     """There is no such project, or it belongs to another user."""
 
     code = "unknown_project"
-    hint = "Correct the id. A person sees the projects with `aop forge list`, begins one with `aop forge new NAME`."
+    hint = "Correct the id; a person lists projects with `aop forge list`, and begins one with `aop forge new NAME`."
 
     def __init__(self, project_id: str, known: Iterable[str] = ()) -> None:
         shown = ascii(project_id[:80])[1:-1]

@@ -67,7 +67,7 @@ def test_a_refusal_names_the_next_command(repository: Path) -> None:
     assert (ran.code, ran.out) == (1, "")
     assert ran.err == (
         "aop: There is no project `shop`. [unknown_project]\n"
-        "  Correct the id (`aop forge list` lists yours), or begin a project with `aop forge new NAME`.\n"
+        "  Correct the id; a person lists projects with `aop forge list`, and begins one with `aop forge new NAME`.\n"
     )
 
 
