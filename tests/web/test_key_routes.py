@@ -137,8 +137,15 @@ def test_a_key_opens_the_tools_that_name_its_scope_and_no_others(world: World) -
     with world.app.record.read() as view:
         principal = principal_of_key(the_key(view, every))
     assert [tool.name for tool in world.app.gateway.tools_for(principal)] == [
+        "forge.build_interject",
+        "forge.build_status",
+        "forge.clarify",
+        "forge.error_dismiss",
+        "forge.errors_list",
         "forge.key_list",
         "forge.key_new",
         "forge.key_revoke",
+        "forge.note_get",
+        "forge.note_put",
         "forge.plan",
     ]

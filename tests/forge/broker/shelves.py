@@ -18,10 +18,11 @@ from tests.world import World
 BASE = ["forge_get_contract", "forge_get_summary", "forge_list_contracts", "forge_scratchpad"]
 PROJECT = [*BASE, "forge_get_project_contract", "forge_list_project_contracts"]
 BRANCH = ["forge_get_branch_status", "forge_list_branch_commits"]
+PEOPLE = ["forge_ask_clarification", "forge_read_notepad"]
 ROLE_TOOLS: Mapping[Role, list[str]] = {
-    Role.FORGE_BUILDER: sorted([*BASE, "forge_get_phase_window", *BRANCH]),
-    Role.SCOUT: sorted([*PROJECT, "forge_get_phase_window", "forge_get_project_context"]),
-    Role.CODER: sorted([*PROJECT, "forge_get_phase_window"]),
+    Role.FORGE_BUILDER: sorted([*BASE, *PEOPLE, "forge_get_phase_window", *BRANCH]),
+    Role.SCOUT: sorted([*PROJECT, *PEOPLE, "forge_get_phase_window", "forge_get_project_context"]),
+    Role.CODER: sorted([*PROJECT, *PEOPLE, "forge_get_phase_window"]),
     Role.AUDITOR: sorted(PROJECT),
     Role.FIXER: ["forge_get_build_contracts", "forge_scratchpad"],
     Role.ORCHESTRATOR: sorted(["forge_get_artifact", "forge_set_session", *BRANCH]),
