@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from aop.forge.builds import documents as build_documents
 from aop.forge.projects import documents
 from aop.kernel.record.documents.base import Document
 from tests.world import World, make_repository
@@ -17,7 +18,7 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 STORED: dict[str, dict[str, Any]] = msgspec.json.decode((GOLDEN / "forge-documents.json").read_bytes())
 SHAPES = {
     shape.kind: shape
-    for shape in vars(documents).values()
+    for shape in (*vars(documents).values(), *vars(build_documents).values())
     if isinstance(shape, type) and issubclass(shape, Document) and shape is not Document
 }
 
