@@ -27,8 +27,7 @@ def test_a_feature_at_its_quota_gives_its_place_to_another_and_continues_by_itse
     shop.wants("limited_one", "other")
     (shop.agent / "when").write_text("3 seconds")
     child = shop.started("--wait")
-    until(lambda: shop.statuses().get("other") == "ready_to_merge", seconds=SECONDS)
-    assert shop.statuses()["limited_one"] == "planning"
+    until(lambda: shop.statuses() == {"limited_one": "planning", "other": "ready_to_merge"}, seconds=SECONDS)
     (shop.agent / "paid").touch()
     assert (child.wait(SECONDS), shop.statuses()["limited_one"]) == (0, "ready_to_merge")
     events = shop.events()
