@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from tests.forge.projects import stored
 from tests.mcpserver.clients import served
 from tests.real.conftest import REAL, alone_with
-from tests.web.forge_servers import KEY, put_build, put_key, put_project
+from tests.web.forge_servers import KEY, put_key, put_project
 from tests.world import World, run_aop
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
@@ -21,7 +22,8 @@ SCHEMATHESIS = "schemathesis==4.32.5"
 KNOWN = """\
 [parameters]
 "path.project_id" = "shop"
-"path.build_id" = "build-1"
+"path.build_id" = "shop-b1"
+"path.error_id" = "e1"
 "path.batch" = 1
 "path.run_id" = "shop-s1"
 "path.prefix" = "fg_sparespar"
@@ -48,7 +50,9 @@ def test_every_answer_is_one_that_the_document_describes(
     put_key(world, "fg_" + "spare" * 8)
     put_project(world, "shop")
     assert run_aop(world.root, "forge", "scan", "shop").code == 0
-    put_build(world, "build-1", "shop", 1, stored(world, "shop").sha256)
+    stored(world, "shop")
+    assert world.ok("forge.build_begin", project_id="shop")["build_id"] == "shop-b1"
+    world.ok("forge.error_track", build_id="shop-b1", errors=[{"message": "src/a.py:3: no name x"}])
     with served(world.root) as running:
         done = subprocess.run(
             [
@@ -67,4 +71,7 @@ def test_every_answer_is_one_that_the_document_describes(
             timeout=500,
         )
         assert (done.returncode, running.process.poll()) == (0, None), done.stdout[-8000:]
-        assert ("Missing test data" in done.stdout) == (not values)
+        # The body names the question, and one can be answered only once.
+        unknown = ["POST /projects/{project_id}/build/clarify"]
+        listed = done.stdout.partition("Missing test data")[2].partition("\n\n\N{ELECTRIC LIGHT BULB}")[0]
+        assert (re.findall("(?m)^  - (.+)$", listed) == unknown) == bool(values)
