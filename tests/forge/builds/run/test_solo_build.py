@@ -11,6 +11,7 @@ import pytest
 from aop.adapters.models.tokenizer import O200kTokenizer
 from aop.brains.conversation import Reply, Request
 from aop.core.errors import BuildNotFinished, Fault, ModelUnavailable
+from aop.core.ids import FeatureId
 from aop.forge.builds.context.compaction import HEADING
 from aop.forge.builds.documents import Stop
 from aop.forge.builds.run.runner import MOST_TALK, BuildHeld
@@ -69,7 +70,7 @@ def test_an_honest_model_builds_both_phases_and_each_is_proven(world: World) -> 
     assert "## Phase 1 — START" in said_to(model.asked[4])
     assert not (world.root / ".aop/forge/runs" / f"{BUILD}.steps").exists()
     with world.app.record.read() as view:
-        kinds = [entry.event.kind for entry in view.journal(feature_id=cycle.build_id)]  # type: ignore[arg-type]
+        kinds = [entry.event.kind for entry in view.journal(feature_id=FeatureId(cycle.build_id))]
     assert [kind for kind in kinds if kind in ("plan_complete", "phase_complete")] == [
         "plan_complete", "phase_complete", "plan_complete", "phase_complete",
     ]  # fmt: skip

@@ -24,7 +24,7 @@ CHECKS = frozenset({"run_tests", "run_command", "check_syntax"})
 
 
 class Recollection(Struct, frozen=True, kw_only=True):
-    """What the record knows of a build, for a model that forgets its conversation."""
+    """The facts of a build in the record, for a model that forgets its conversation."""
 
     phase: int
     phase_name: str

@@ -12,7 +12,7 @@ from aop.forge.builds.documents import CountedBy, PlanTask, StopCode
 
 
 class Evidence(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a sign-off names for one deliverable."""
+    """The files, or the reason, that a sign-off names for one deliverable."""
 
     deliverable: int
     """Its place in the list of the phase, from 1."""
@@ -70,7 +70,7 @@ Event: TypeAlias = Planned | TaskDone | SignedOff | Stopped | Compacted | Flaw
 
 
 class TreeProof(Struct, frozen=True, kw_only=True):
-    """What AOP found on the tree of a build."""
+    """The findings of AOP on the tree of a build."""
 
     tree: TreeId
     commit: CommitId

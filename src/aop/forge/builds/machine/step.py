@@ -24,15 +24,15 @@ MOST_REFUSALS = 200
 
 
 class Surroundings(Struct, frozen=True, kw_only=True):
-    """What a step depends on beside the cycle and the event."""
+    """The things that a step depends on beside the cycle and the event."""
 
     now: str
     attempts: int
-    """How often one thing may be missing before the build stops."""
+    """The number of times that one thing may be missing before the build stops."""
     deliverables: tuple[str, ...] = ()
     """The deliverables of the current phase."""
     proof: TreeProof | None = None
-    """What AOP found on the tree; only a sign-off needs it."""
+    """The findings of AOP on the tree; only a sign-off needs them."""
 
 
 class Decision(Struct, frozen=True, kw_only=True):

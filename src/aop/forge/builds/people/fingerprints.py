@@ -1,4 +1,4 @@
-"""Fingerprints of errors: another line number is no other error (FORGE-175)."""
+"""Fingerprints of errors: a line number does not make another error (FORGE-175)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aop.core.paths.names import canonical_path
 
 LENGTH = 16
 SHORTEST_LINE = 12
-"""A shorter line, such as `FAILED`, is no sign of one error."""
+"""A shorter line, such as `FAILED`, does not tell one error from another."""
 
 _SAME = (
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE), "<uuid>"),

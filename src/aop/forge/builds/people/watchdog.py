@@ -15,7 +15,7 @@ Sign = Literal["beat", "warn", "fail"]
 
 
 class Watch(Struct, frozen=True, kw_only=True):
-    """What the watchdog remembers of a running build, in seconds of a clock that never goes back."""
+    """The memory of the watchdog of a running build, in seconds of a clock that never goes back."""
 
     alive_at: float
     """When the build last did something: a reply, a call, an answer."""

@@ -25,7 +25,7 @@ CHARS_PER_TOKEN = 3
 
 
 class Opening(Struct, frozen=True, kw_only=True):
-    """What the first message of a build is made of."""
+    """The parts of the first message of a build."""
 
     name: str
     description: str
