@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import httpx2
+import msgspec
 import pytest
 
+from tests.forge.builds.built import Built
 from tests.forge.builds.cycles import begun, coder
 from tests.mcpserver.clients import Served, served
 from tests.web.forge_servers import EVES_KEY, KEY, SECONDS, bearer, events, get, put_key, put_project, websocket
@@ -214,3 +217,21 @@ def test_a_program_reads_a_build_with_its_branch_and_its_commits(world: World, s
     )
     assert code_of(get(server, f"/api/build-cycles/{build}", key=EVES_KEY)) == (404, "unknown_build")
     assert code_of(get(server, "/api/build-cycles/nobody-b1", key=READER)) == (404, "unknown_build")
+
+
+def test_a_program_reads_the_seal_of_a_build_and_whether_it_holds(tmp_path: Path) -> None:
+    built = Built(tmp_path / "repo")
+    put_key(built.world, READER)
+    put_key(built.world, EVES_KEY, owner="eve", scopes=("read", "write"))
+    path = f"/api/build-cycles/{built.build_id}/seal"
+    with served(built.root) as server:
+        assert code_of(get(server, path, key=READER)) == (404, "build_not_sealed")
+        built.finish()
+        seal = built.world.ok("forge.build_seal", build_id=built.build_id)["seal"]
+        read = get(server, path, key=READER)
+        assert (read.status_code, read.json()) == (
+            200,
+            {"build_id": built.build_id, "valid": True, "flaws": [], "seal": json.loads(msgspec.json.encode(seal))},
+        )
+        assert code_of(get(server, path, key=EVES_KEY)) == (404, "unknown_build")
+    built.world.close()

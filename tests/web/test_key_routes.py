@@ -139,6 +139,7 @@ def test_a_key_opens_the_tools_that_name_its_scope_and_no_others(world: World) -
     assert [tool.name for tool in world.app.gateway.tools_for(principal)] == [
         "forge.build_interject",
         "forge.build_status",
+        "forge.build_verify_seal",
         "forge.clarify",
         "forge.error_dismiss",
         "forge.errors_list",

@@ -1,4 +1,4 @@
-"""Build routes: answers, texts and notes of people, and the errors of a build."""
+"""Build routes: answers, texts and notes of people; errors and seal of a build."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from aop.core.errors import Json, NoActiveBuild
 from aop.forge.builds.cycle.branch_log import BuildStatus
 from aop.forge.builds.cycle.lookup import LIVING, cycles_of
 from aop.forge.builds.tools.build_errors import BuildErrors, ErrorFacts
+from aop.forge.builds.tools.build_seal import CheckedSeal
 from aop.forge.builds.tools.controls import BuildHold
 from aop.forge.builds.tools.notepad import Note
 from aop.forge.projects.keys import READ_SCOPE, WRITE_SCOPE
@@ -104,6 +105,15 @@ BUILD_ROUTES: tuple[ToolRoute, ...] = (
         tool="forge.build_status",
         scope=READ_SCOPE,
         answer=BuildStatus,
+        arguments=_in_path,
+    ),
+    ToolRoute(
+        method="GET",
+        path="/api/build-cycles/{build_id}/seal",
+        summary="The seal of a build, and whether it still holds.",
+        tool="forge.build_verify_seal",
+        scope=READ_SCOPE,
+        answer=CheckedSeal,
         arguments=_in_path,
     ),
     ToolRoute(

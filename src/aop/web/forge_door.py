@@ -36,6 +36,7 @@ _STATUSES: Mapping[type[errors.Refusal], int] = {
     errors.AlreadyAnswered: 404,
     errors.NoActiveBuild: 404,
     errors.BuildNotBegun: 404,
+    errors.BuildNotSealed: 404,
     errors.NoContracts: 404,
     errors.UnknownBatch: 404,
     errors.UnknownBuildError: 404,

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from aop.forge.builds.documents import BuildError, Seal, build_error_key
+from aop.forge.builds.documents import BuildError, PhaseProgress, Seal, build_error_key
 from aop.forge.builds.seal.dimensions import WEIGHTS
+from aop.forge.builds.seal.seal_verdict import CERTIFIED_FROM
 from aop.forge.contracts.types import ContractType
 from aop.forge.projects.documents import ContractVersion, contract_key
 from aop.kernel.record.documents.base import revise
@@ -108,6 +109,20 @@ def test_a_sloppy_build_is_flagged_and_the_seal_says_why(built: Built) -> None:
     ):
         assert reason in told
     assert _verified(built) == (True, ())
+
+
+def test_a_check_that_fails_keeps_a_high_score_from_certified(built: Built) -> None:
+    built.finish()
+    built.write({"scripts/more.py": "x = 1\n"})
+    run = built.verify()
+    built.change(sign_offs=built.cycle().sign_offs[:1], current=PhaseProgress(number=1))
+    built.sign_off(built.commit(), run, 4)
+    seal = built.world.ok("forge.build_seal", build_id=built.build_id)["seal"]
+    assert (seal["score"] >= CERTIFIED_FROM, seal["verdict"], seal["reasons"][0]) == (
+        True,
+        "CONDITIONAL",
+        "At most CONDITIONAL, whatever the score: A1 scope failed.",
+    )
 
 
 def test_what_is_unknown_counts_as_nothing_and_is_said(built: Built) -> None:

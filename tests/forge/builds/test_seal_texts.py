@@ -7,10 +7,12 @@ from html.parser import HTMLParser
 import pytest
 
 from aop.core.ids import CommitId, ObjectId, TreeId
+from aop.forge.builds.audit.audit_verdicts import NAMES, AuditCheck, AuditVerdict
 from aop.forge.builds.documents import Seal, SealDimension
 from aop.forge.builds.seal.dimensions import WEIGHTS, total_score
-from aop.forge.builds.seal.seal import signed_bytes, verdict_of
+from aop.forge.builds.seal.seal import signed_bytes
 from aop.forge.builds.seal.seal_texts import seal_page, seal_text
+from aop.forge.builds.seal.seal_verdict import bounds_of, verdict_of
 
 SEAL = Seal(
     version=1,
@@ -53,6 +55,31 @@ def test_the_nine_weights_make_a_whole() -> None:
 )
 def test_the_score_decides_the_verdict(score: float, verdict: str) -> None:
     assert verdict_of(score) == verdict
+
+
+@pytest.mark.parametrize(
+    ("code", "found", "verdict", "told"),
+    [
+        ("A4", "PASS", "CERTIFIED", ()),
+        ("A4", "WARN", "CERTIFIED", ()),
+        ("A4", "FAIL", "CONDITIONAL", ("At most CONDITIONAL, whatever the score: A4 boundary compliance failed.",)),
+        ("A8", "FAIL", "FLAGGED", ("FLAGGED, whatever the score: A8 tests failed.",)),
+        ("W1", "FAIL", "FLAGGED", ("FLAGGED, whatever the score: W1 secrets failed.",)),
+        ("W2", "FAIL", "CONDITIONAL", ("At most CONDITIONAL, whatever the score: W2 ledger integrity failed.",)),
+        ("A8", "ERROR", "CONDITIONAL", ("At most CONDITIONAL, whatever the score: A8 tests could not be computed.",)),
+    ],
+)
+def test_no_score_makes_up_for_a_check_that_fails_or_is_not_computed(
+    code: str, found: AuditVerdict, verdict: str, told: tuple[str, ...]
+) -> None:
+    bounds = bounds_of((AuditCheck(code=code, name=NAMES[code], verdict=found, proof=()),), unsigned=0)
+    assert (verdict_of(100, bounds), tuple(each.told for each in bounds)) == (verdict, told)
+
+
+def test_no_score_makes_up_for_a_phase_without_a_sign_off() -> None:
+    bounds = bounds_of((), unsigned=1)
+    assert (verdict_of(100, bounds), verdict_of(60, bounds)) == ("CONDITIONAL", "FLAGGED")
+    assert bounds[0].told == "At most CONDITIONAL, whatever the score: 1 phase not signed off on what is sealed."
 
 
 def test_the_score_is_the_weighted_sum_and_the_unknown_is_nothing() -> None:

@@ -202,9 +202,9 @@ class Seal(Document, frozen=True, kw_only=True):
     score: float
     """The weighted sum of the dimensions, 0 to 100."""
     verdict: Literal["CERTIFIED", "CONDITIONAL", "FLAGGED"]
-    """`CERTIFIED` from 90, `CONDITIONAL` from 70, else `FLAGGED`."""
+    """`CERTIFIED` from 90, `CONDITIONAL` from 70, else `FLAGGED`; a check that fails keeps it from `CERTIFIED`."""
     reasons: tuple[str, ...] = ()
-    """Why the score is not 100."""
+    """Why the verdict is not better than it is, and why the score is not 100."""
     signature: str = ""
     """HMAC-SHA256 over the canonical JSON of everything else."""
     sealed_at: NonEmpty

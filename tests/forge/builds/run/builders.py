@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -80,10 +81,10 @@ def scripted(*replies: Said | Step) -> ScriptedModel:
     return ScriptedModel([calls(*each.calls, text=each.text) if isinstance(each, Said) else each for each in replies])
 
 
-def notes_repository(folder: Path, rules: str = "") -> World:
-    """Return a repository whose project Notes has its contracts, with these lines as its policy."""
+def notes_repository(folder: Path, rules: str = "", base: Mapping[str, str] = MappingProxyType({})) -> World:
+    """Return a repository whose project Notes has its contracts, with these lines as its policy, and these files."""
     policy = {"agentic/orchestrator/policy.yaml": rules} if rules else {}
-    world = World(make_repository(folder, {**BASE, **policy}))
+    world = World(make_repository(folder, {**BASE, **policy, **base}))
     world.ok("forge.project_new", name="Notes", mode="mini")
     stored(world, PROJECT, NOTES)
     return world

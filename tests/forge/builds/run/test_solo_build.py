@@ -21,6 +21,7 @@ from tests.forge.builds.notes_app import PHASE_0, TEST_APP_WITH_NOTES, TEST_STOR
 from tests.forge.builds.run.builders import (
     BUILD,
     BUILDING_1,
+    EVIDENCE_0,
     EVIDENCE_1,
     FETCHED,
     HONEST,
@@ -113,6 +114,29 @@ def test_a_sign_off_that_stays_false_stops_the_build_and_asks_a_person(world: Wo
     cycle = held.value.cycle
     assert (cycle.hold, cycle.stop and cycle.stop.code, len(cycle.refused)) == ("stopped", "EVIDENCE_MISSING", 3)
     assert world.ok("inbox.list")["questions"][0]["question_id"] == (cycle.stop and cycle.stop.question_id)
+
+
+def test_a_check_that_cannot_be_computed_keeps_a_phase_from_being_signed_off_and_says_what_to_do(
+    tmp_path: Path,
+) -> None:
+    world = notes_repository(tmp_path / "repo", base={"README.md": "# Old\n"})
+    lost = git(world.root, "rev-parse", "main:README.md").strip()
+    sign_off = signing(0, (f"{EVIDENCE_0[0]}, README.md", EVIDENCE_0[1]))
+    with pytest.raises(Fault, match="script ends"):
+        build_with(
+            world, scripted(FETCHED, Said(PLAN_0, writes({**PHASE_0, "README.md": "# New\n"})), Said(done(1, 2)))
+        )
+    world.close()
+    (world.root / ".git/objects" / lost[:2] / lost[2:]).unlink()
+    again, model = World(world.root), scripted(*[Said(sign_off)] * 3)
+    with pytest.raises(BuildHeld) as held:
+        build_with(again, model)
+    assert refusals(again)[0] == (
+        f"Audit W1: secrets could not be computed: There is no blob `{lost}` in the repository. It is computed again at"
+        " the next sign-off. If no file that you write can change this, write `=== STOP: ENVIRONMENT_LIMITATION ===`.",
+    )
+    assert (held.value.cycle.hold, len(held.value.cycle.refused)) == ("stopped", 3)
+    again.close()
 
 
 @pytest.mark.req("FORGE-060")

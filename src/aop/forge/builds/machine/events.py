@@ -81,6 +81,6 @@ class TreeProof(Struct, frozen=True, kw_only=True):
     tests: int = 0
     counted_by: CountedBy = "tree"
     audit: Mapping[str, str] = {}
-    """The checks that failed, by code, each with what it found."""
+    """The checks that failed or could not be computed, by code, each with what it found."""
     paths: frozenset[str] = frozenset()
     """The files of the tree."""

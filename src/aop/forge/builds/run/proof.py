@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from aop.core.errors import Refusal
 from aop.forge.builds.audit.audit import audited
-from aop.forge.builds.audit.counts import tests_of
+from aop.forge.builds.audit.audit_verdicts import AuditCheck
+from aop.forge.builds.audit.counts import CountedTests, tests_of
 from aop.forge.builds.audit.subject import AuditSubject
 from aop.forge.builds.documents import BuildCycle
 from aop.forge.builds.machine.events import SignedOff, TreeProof
@@ -16,6 +18,7 @@ from aop.kernel.record.documents.gate_runs import GateRun, Verdict
 from aop.kernel.record.port import Snapshot
 
 MOST_FOUND = 2
+BLOCKING = frozenset({"FAIL", "ERROR"})
 TOLD_BY_THE_RUN = frozenset({"A7", "A8"})
 """The checks that say again that a verification is missing or did not pass."""
 
@@ -31,7 +34,7 @@ def proof_of(call: Call, view: Snapshot, cycle: BuildCycle, state: FeatureState,
     plain = AuditSubject(call, view, cycle, state)
     subject = AuditSubject(call, view, cycle, state, claims_of(said, deliverables_of_phase(plain)))
     run = subject.verification
-    tests = tests_of(run, subject.code)
+    tests = _tests(run, subject)
     failure = _failure(run)
     return TreeProof(
         tree=state.tree,
@@ -40,7 +43,7 @@ def proof_of(call: Call, view: Snapshot, cycle: BuildCycle, state: FeatureState,
         failure=failure,
         tests=tests.tests,
         counted_by=tests.counted_by,
-        audit=_failed_checks(subject, leave_out=TOLD_BY_THE_RUN if run is None or failure else frozenset()),
+        audit=_blocking_checks(subject, leave_out=TOLD_BY_THE_RUN if run is None or failure else frozenset()),
         paths=frozenset(entry.path for entry in call.kernel.git.objects.entries(state.tree)),
     )
 
@@ -51,6 +54,25 @@ def _failure(run: GateRun | None) -> str:
     return run.failure or f"run {run.run_id} failed"
 
 
-def _failed_checks(subject: AuditSubject, leave_out: frozenset[str]) -> Mapping[str, str]:
-    failed = (check for check in audited(subject) if check.verdict == "FAIL" and check.code not in leave_out)
-    return {check.code: f"{check.name}: {'; '.join(check.proof[:MOST_FOUND])}" for check in failed}
+def _tests(run: GateRun | None, subject: AuditSubject) -> CountedTests:
+    """Return the tests of a tree; none if its code cannot be read, which every check of it says."""
+    try:
+        return tests_of(run, subject.code)
+    except Refusal:
+        return CountedTests(tests=0, counted_by="tree")
+
+
+def _blocking_checks(subject: AuditSubject, leave_out: frozenset[str]) -> Mapping[str, str]:
+    """Return the checks that keep a sign-off from counting: those that fail, and those that nothing is known of."""
+    found = (check for check in audited(subject) if check.verdict in BLOCKING and check.code not in leave_out)
+    return {check.code: _told(check) for check in found}
+
+
+def _told(check: AuditCheck) -> str:
+    proof = "; ".join(check.proof[:MOST_FOUND]).rstrip(".")
+    if check.verdict == "FAIL":
+        return f"{check.name}: {proof}"
+    return (
+        f"{check.name} could not be computed: {proof}. It is computed again at the next sign-off. If no file"
+        " that you write can change this, write `=== STOP: ENVIRONMENT_LIMITATION ===`."
+    )

@@ -103,14 +103,22 @@ def _share(part: int, whole: int) -> float | None:
     return 100 * part / whole if whole else None
 
 
-def _build_integrity(subject: SealSubject) -> Scored:
-    audit = subject.audit
+def unsigned_phases(audit: AuditSubject) -> int:
+    """Return the number of phases without a sign-off that holds for the sealed commit."""
+    return len(audit.phases.phases) - len(_signed_phases(audit))
+
+
+def _signed_phases(audit: AuditSubject) -> set[int]:
     cycle, objects = audit.cycle, audit.objects
-    signed = {
+    return {
         each.phase
         for each in cycle.sign_offs
         if objects.is_ancestor(each.commit, cycle.head) and (each is not cycle.sign_offs[-1] or each.tree == audit.tree)
     }
+
+
+def _build_integrity(subject: SealSubject) -> Scored:
+    audit, signed = subject.audit, _signed_phases(subject.audit)
     phases, whole = len(audit.phases.phases), subject.passed("W2")
     share = _share(len(signed), phases)
     return Scored(
@@ -118,7 +126,7 @@ def _build_integrity(subject: SealSubject) -> Scored:
         formula="100 x phases signed off on ancestors of the sealed commit, the last one on the sealed tree / phases;"
         " 0 if the ledger is not whole",
         figures={"signed_off": len(signed), "phases": phases, "ledger_whole": whole},
-        evidence=tuple(each.gate_run_id for each in cycle.sign_offs if each.phase in signed),
+        evidence=tuple(each.gate_run_id for each in audit.cycle.sign_offs if each.phase in signed),
     )
 
 

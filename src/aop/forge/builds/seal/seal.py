@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 import msgspec
 
@@ -15,7 +14,8 @@ from aop.forge.builds.audit.audit_verdicts import AuditCheck
 from aop.forge.builds.audit.checks.history_checks import check_ledger
 from aop.forge.builds.audit.subject import AuditSubject
 from aop.forge.builds.documents import BuildCycle, Seal
-from aop.forge.builds.seal.dimensions import SealSubject, dimensions_of, reasons_of, total_score
+from aop.forge.builds.seal.dimensions import SealSubject, dimensions_of, reasons_of, total_score, unsigned_phases
+from aop.forge.builds.seal.seal_verdict import bounds_of, verdict_of
 from aop.forge.projects.documents import ForgeBuild, batch_digest
 from aop.kernel.gateway.calls import Call
 from aop.kernel.ports.signer import Signer
@@ -24,16 +24,7 @@ from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.gate_runs import GateRun
 from aop.kernel.record.port import Snapshot
 
-SealVerdict = Literal["CERTIFIED", "CONDITIONAL", "FLAGGED"]
-CERTIFIED_FROM, CONDITIONAL_FROM = 90, 70
 SEALED = "build_sealed"
-
-
-def verdict_of(score: float) -> SealVerdict:
-    """Return the verdict of a score."""
-    if score >= CERTIFIED_FROM:
-        return "CERTIFIED"
-    return "CONDITIONAL" if score >= CONDITIONAL_FROM else "FLAGGED"
 
 
 def scored_seal(subject: AuditSubject, seal_id: str, now: str) -> Seal:
@@ -41,6 +32,7 @@ def scored_seal(subject: AuditSubject, seal_id: str, now: str) -> Seal:
     checks = audited(subject)
     dimensions = dimensions_of(SealSubject(audit=subject, checks={check.code: check for check in checks}))
     score = total_score(dimensions)
+    bounds = bounds_of(checks, unsigned=unsigned_phases(subject))
     return Seal(
         version=1,
         seal_id=seal_id,
@@ -54,8 +46,8 @@ def scored_seal(subject: AuditSubject, seal_id: str, now: str) -> Seal:
         audit={check.code: check.verdict for check in checks},
         dimensions=dimensions,
         score=score,
-        verdict=verdict_of(score),
-        reasons=reasons_of(dimensions, checks),
+        verdict=verdict_of(score, bounds),
+        reasons=(*(each.told for each in bounds), *reasons_of(dimensions, checks)),
         sealed_at=now,
     )
 

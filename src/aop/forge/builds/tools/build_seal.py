@@ -15,6 +15,7 @@ from aop.forge.builds.documents import BuildCycle, CycleStatus, Seal
 from aop.forge.builds.seal.seal import SEALED, flaws_of, scored_seal, signed
 from aop.forge.builds.tools.branch import BranchArguments
 from aop.forge.builds.tools.cycles import BuildArguments
+from aop.forge.projects.keys import READ_SCOPE
 from aop.kernel.features.worktree_hold import held_worktree
 from aop.kernel.gateway.calls import Call, Kernel, Outcome, Tool, feature_named
 from aop.kernel.gateway.role_sets import COORDINATORS
@@ -194,6 +195,7 @@ TOOLS = (
         roles=COORDINATORS,
         run=verify_seal,
         person_only=True,
+        key_scope=READ_SCOPE,
     ),
     Tool(
         name="forge_seal_branch",
