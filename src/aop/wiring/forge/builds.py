@@ -15,6 +15,7 @@ from aop.forge.builds.cycle.lookup import LIVING, cycles_of
 from aop.forge.builds.documents import BuildCycle, Crew
 from aop.forge.builds.machine.step import is_complete
 from aop.forge.builds.run.agent_tools import AgentTools, principal_of
+from aop.forge.builds.run.build_parts import BrainOf, BuildParts
 from aop.forge.builds.run.knowledge import BuildKnowledge
 from aop.forge.builds.run.runner import BuildRunner
 from aop.forge.generation.stored_steps import ToolRefused
@@ -22,7 +23,6 @@ from aop.kernel.gateway.principals import Principal
 from aop.wiring.forge.generation import RUNS
 
 if TYPE_CHECKING:
-    from aop.brains.ports import Brain
     from aop.kernel.ports.handed_in import Report
     from aop.wiring.build import App
 
@@ -41,7 +41,7 @@ class ProjectBuild:
         self.build_id = self._living(project_id) or self._begin(project_id, crew)
         self._known = BuildKnowledge(app.gateway.kernel, self.build_id)
 
-    def run(self, brain: Brain, ready: Callable[[], None]) -> Mapping[str, Any]:
+    def run(self, brain_of: BrainOf, ready: Callable[[], None]) -> Mapping[str, Any]:
         """Build what is left, seal it, and return the seal; `ready` is called when this process has the build.
 
         Raises: BuildBusy, BuildHeld, BuildNotFinished, ToolRefused, refusals of asking a model.
@@ -49,7 +49,7 @@ class ProjectBuild:
         with self._lock() as steps:
             ready()
             if not is_complete(self._known.cycle()):
-                asyncio.run(self._runner(brain, steps).build())
+                asyncio.run(BuildRunner(self._parts(brain_of, steps)).build())
             sealed = self._call("forge.build_seal", {"build_id": self.build_id}, f"{self.build_id}-seal")
             steps.forget()
         seal: Mapping[str, Any] = sealed["seal"]
@@ -65,14 +65,14 @@ class ProjectBuild:
         """Return the build as it is now."""
         return self._known.cycle()
 
-    def _runner(self, brain: Brain, steps: FileRun) -> BuildRunner:
+    def _parts(self, brain_of: BrainOf, steps: FileRun) -> BuildParts:
         kernel = self._app.gateway.kernel
-        return BuildRunner(
-            brain=brain,
+        return BuildParts(
+            brain_of=brain_of,
             steps=steps,
             call=self._call,
             call_as_system=self._call_as_system,
-            tools=AgentTools(self._app.gateway, principal_of(self._known.cycle(), Role.FORGE_BUILDER)),
+            tools_of=lambda role: AgentTools(self._app.gateway, principal_of(self._known.cycle(), role)),
             known=self._known,
             rules=kernel.config().policy.forge.build,
             new_id=kernel.new_id,

@@ -98,7 +98,8 @@ def brain_of(model: ScriptedModel) -> Brain:
 def build_with(world: World, model: ScriptedModel, report: Callable[[str], None] = lambda _: None) -> BuildCycle:
     """Build Notes, or go on with it, as `aop forge build` does; return its cycle."""
     work = ProjectBuild(world.app, world.app.person, PROJECT, "solo", report)
-    work.run(brain_of(model), lambda: None)
+    brain = brain_of(model)
+    work.run(lambda _role: brain, lambda: None)
     return work.cycle()
 
 

@@ -14,7 +14,8 @@ from aop.core.errors import BuildNotFinished, Fault, ModelUnavailable
 from aop.core.ids import FeatureId
 from aop.forge.builds.context.compaction import HEADING
 from aop.forge.builds.documents import Stop
-from aop.forge.builds.run.runner import MOST_TALK, BuildHeld
+from aop.forge.builds.run.build_parts import BuildHeld
+from aop.forge.builds.run.marked_course import MOST_TALK
 from aop.forge.measure.token_counts import FIXED_CONTEXT_LIMIT
 from tests.forge.builds.cycles import cycle_of
 from tests.forge.builds.notes_app import PHASE_0, TEST_APP_WITH_NOTES, TEST_STORE

@@ -59,7 +59,7 @@ def _tell_start(build_id: str, pid: int, terminal: Terminal) -> int:
 
 
 def _work(app: App, arguments: argparse.Namespace, terminal: Terminal, ready: Callable[[], None] = lambda: None) -> int:
-    from aop.forge.builds.run.runner import BuildHeld
+    from aop.forge.builds.run.build_parts import BuildHeld
     from aop.wiring.build import build_brain
     from aop.wiring.forge.builds import ProjectBuild
     from aop.wiring.forge.generation import PRODUCT
@@ -68,7 +68,7 @@ def _work(app: App, arguments: argparse.Namespace, terminal: Terminal, ready: Ca
         brain = build_brain(app.settings, chosen=arguments.model, product=PRODUCT)
         work = ProjectBuild(app, app.person, arguments.project, arguments.crew, terminal.say)
         try:
-            seal = work.run(brain, ready)
+            seal = work.run(lambda _role: brain, ready)
         except BuildHeld as held:
             return _show(held.cycle, None, terminal)
         return _show(work.cycle(), seal, terminal)
