@@ -20,8 +20,10 @@ def test_an_idea_and_a_repository_get_contracts_that_a_build_reads_by_parts(tmp_
     assert ran.code == 0, ran.err
     report: dict[str, Any] = ran.json["data"]
     root = Path(report["repository"])
-    assert list(report) == ["projects", "scan", "pinned", "tokens", "check", "repository", "seconds"]
-    assert report["seconds"] < 30
+    assert list(report) == [
+        "projects", "scan", "pinned", "tokens", "check", "build", "seal", "default_branch", "repository", "seconds",
+    ]  # fmt: skip
+    assert report["seconds"] < 60
     assert [(each["project_id"], each["flow"], each["status"], each["consistency"]) for each in report["projects"]] == [
         ("seed-library", "greenfield", "contracts_generated", []),
         ("parcel-desk", "scout", "contracts_generated", []),
@@ -51,6 +53,7 @@ def test_an_idea_and_a_repository_get_contracts_that_a_build_reads_by_parts(tmp_
     assert verified.code == 0, verified.out
     assert git(root, "status", "--porcelain") == ""
     check_budgets(report["tokens"])
+    check_build(report, root)
 
 
 def check_budgets(tokens: dict[str, Any]) -> None:
@@ -66,10 +69,42 @@ def check_budgets(tokens: dict[str, Any]) -> None:
     assert sent["tool_use"]["sent"] < sent["snowball"]["sent"]
 
 
+def check_build(report: dict[str, Any], root: Path) -> None:
+    """Assert what came of the build, as git has it: proven phases on a branch of its own, and nothing else moved."""
+    build, branch = report["build"], "forge/build-shelf-labels-b1"
+    assert [*build] == [
+        "build_id", "branch", "status", "phases", "commits", "questions", "errors", "audit", "contract_reads",
+        "compactions", "cost_usd",
+    ]  # fmt: skip
+    assert (build["build_id"], build["branch"], build["status"]) == ("shelf-labels-b1", branch, "sealed")
+    signed = [(each["number"], each["name"], each["sign_off"]["tests"]) for each in build["phases"]]
+    assert signed == [(0, "Genesis", 5), (1, "Release", 6)]
+    (reason,) = build["phases"][0]["refused"]
+    assert reason.startswith("The verification did not pass: ")
+    assert build["phases"][1]["refused"] == []
+    log = git(root, "log", "--reverse", "--format=%H|%an <%ae>|%s", f"main..{branch}").splitlines()
+    assert ["|".join([each["sha"], each["author"], each["subject"]]) for each in build["commits"]] == log
+    assert {each["build_cycle"] for each in build["commits"]} == {"shelf-labels-b1"}
+    assert git(root, "rev-parse", f"{branch}^{{tree}}").strip() == build["phases"][1]["sign_off"]["tree"]
+    assert build["questions"] == [{"question_id": "q1", "answer": "Cut it"}]
+    assert [(each["count"], each["resolved"], each["method"]) for each in build["errors"]] == [
+        (1, True, "phase-complete")
+    ]
+    assert set(build["audit"].values()) == {"PASS"}
+    assert build["contract_reads"] == {"forge_builder": ["phases", "blueprint", "stack", "schema", "physics"]}
+    assert (report["seal"]["verdict"], report["seal"]["valid"], len(report["seal"]["dimensions"])) == (
+        "CERTIFIED", True, 9,
+    )  # fmt: skip
+    main = git(root, "rev-parse", "main").strip()
+    assert report["default_branch"] == {"before": main, "after": main}
+
+
 def test_the_demo_says_what_it_does_and_removes_what_it_made(tmp_path: Path) -> None:
     ran = run_aop(tmp_path, "demo", "forge", env={"TMPDIR": str(tmp_path)})
     assert ran.code == 0, ran.err
     assert "seed-library: 9 contracts in 18 turns" in ran.err
     assert "violated at parcels/web/app.py:32" in ran.err
     assert "seed-library-b1 reads version 1 of manifesto" in ran.out
+    assert "shelf-labels-b1 was built in 2 phases with 6 tests and 4 commits on forge/build-shelf-labels-b1" in ran.out
+    assert "Phase 0 was said to be done once before it was. The verification did not pass" in ran.out
     assert list(tmp_path.glob("aop-demo-*")) == []

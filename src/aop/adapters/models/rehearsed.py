@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -37,7 +37,14 @@ class RehearsedBrain:
         raise Fault("The rehearsed model cannot run a loop.")
 
 
-Calls = Sequence[tuple[str, Mapping[str, Json]]]
+Calls: TypeAlias = Sequence[tuple[str, Mapping[str, Json]]]
+
+
+class RehearsedReply(Struct, frozen=True):
+    """One reply of a script."""
+
+    calls: Calls = ()
+    text: str = ""
 
 
 class Script(Struct, frozen=True, kw_only=True):
@@ -45,8 +52,8 @@ class Script(Struct, frozen=True, kw_only=True):
 
     cue: str
     """A text in the first message of the loop."""
-    replies: tuple[Calls, ...]
-    """The calls of each reply; a reply with a tool that is not offered is left out."""
+    replies: tuple[RehearsedReply, ...]
+    """A reply with a tool that is not offered is left out."""
 
 
 class RehearsedModel:
@@ -63,14 +70,15 @@ class RehearsedModel:
         if script is None:
             raise Fault("The rehearsed model has no script for this loop.")
         offered = {offer.name for offer in (*request.tools, *((request.answer,) if request.answer else ()))}
-        playable = [calls for calls in script.replies if all(name in offered for name, _ in calls)]
+        playable = [reply for reply in script.replies if all(name in offered for name, _ in reply.calls)]
         at = sum(isinstance(turn, Reply) for turn in request.turns)
         if at >= len(playable):
             raise Fault(f"The script for `{script.cue}` ends before reply {at + 1}.")
         return Reply(
             model=NAME,
+            text=playable[at].text,
             calls=tuple(
                 ToolCall(call_id=f"call-{at + 1}-{number}", name=name, arguments=msgspec.json.encode(given).decode())
-                for number, (name, given) in enumerate(playable[at], start=1)
+                for number, (name, given) in enumerate(playable[at].calls, start=1)
             ),
         )

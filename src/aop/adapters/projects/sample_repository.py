@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -42,6 +44,12 @@ class SampleRepository:
     def history(self, branch: str) -> str:
         """Return the commits of a branch as a graph."""
         return self._git.run("log", "--graph", "--oneline", "--no-color", branch, "--").out.decode("utf-8", "replace")
+
+
+def sample_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """Put the Python that AOP's own environment was made from first on the PATH, and name the demo as approver."""
+    path = os.pathsep.join([os.path.join(sys.base_prefix, "bin"), environ.get("PATH", os.defpath)])
+    return {**environ, "PATH": path, "AOP_ACTOR": "demo"}
 
 
 def sample_files(folder: Path) -> dict[str, bytes]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +21,7 @@ from aop.adapters.config.locations import FOLDER
 from aop.adapters.files.own_folders import remove_folder
 from aop.adapters.git.repository import Repository, open_repository
 from aop.adapters.projects.placement import place_new_files
-from aop.adapters.projects.sample_repository import SampleRepository, sample_files
+from aop.adapters.projects.sample_repository import SampleRepository, sample_environment, sample_files
 from aop.adapters.projects.starter import propose
 from aop.cli.shell.repository import call_tool
 from aop.cli.shell.terminal import CallRefused, Terminal
@@ -79,7 +78,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         choices=[*OTHER_DEMOS],
         help="instead: `tickets`, from a ticket to a reviewed merge request; `forge`, contracts for an idea and for an"
-        " old repository",
+        " old repository, and a small build",
     )
     parser.add_argument("--keep", action="store_true", help="keep the repository, to look around in")
 
@@ -92,7 +91,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
             code: int = module.play(arguments, terminal, folder)
             return code
     began = time.monotonic()
-    environ = _environment(os.environ)
+    environ = sample_environment(os.environ)
     with _folder(keep=arguments.keep) as folder:
         story = _Story(SampleRepository(folder / "shop", environ), environ, terminal, began)
         ending = story.play()
@@ -116,12 +115,6 @@ def _folder(*, keep: bool) -> Iterator[Path]:
     finally:
         if not keep:
             remove_folder(folder)
-
-
-def _environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Put the Python that AOP's own environment was made from first on the PATH, and name the demo as approver."""
-    path = os.pathsep.join([os.path.join(sys.base_prefix, "bin"), environ.get("PATH", os.defpath)])
-    return {**environ, "PATH": path, "AOP_ACTOR": "demo"}
 
 
 class _Story:

@@ -1,4 +1,4 @@
-"""`aop demo forge`: contracts for an idea and for an old repository."""
+"""`aop demo forge`: contracts for an idea and for an old repository, and a build."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import argparse
 import os
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from aop.adapters.machine.clock import SystemClock
-from aop.adapters.models.rehearsed import RehearsedModel, Script
-from aop.adapters.projects.sample_repository import SampleRepository, sample_files
+from aop.adapters.models.rehearsed import RehearsedModel, RehearsedReply, Script
+from aop.adapters.projects.sample_repository import SampleRepository, sample_environment, sample_files
 from aop.brains.budgets import CallLimits
 from aop.brains.model_brain import ModelBrain
 from aop.brains.prices import Prices
+from aop.cli.begin.demo_build import PROJECT, DemoBuild
 from aop.cli.shell.repository import call_tool
 from aop.cli.shell.terminal import CallRefused, Terminal
 from aop.core.errors import Fault, Json
@@ -32,8 +33,10 @@ from aop.wiring.build import App, Settings, build, make_ready_for_threads
 from aop.wiring.forge.generation import ContractGeneration
 
 DATA = Path(__file__).with_name("demo_forge")
-IDEA, OLD = "Seed Library", "Parcel Desk"
+IDEA, OLD, SMALL = "Seed Library", "Parcel Desk", "Shelf Labels"
 FLOWS: Mapping[str, str] = {"seed-library": "greenfield", "parcel-desk": "scout"}
+SCRIPTS: Mapping[str, str] = {**FLOWS, PROJECT: "mini"}
+"""The folder of each project's contracts; the last project is small, and is built."""
 EDITED = ContractType.MANIFESTO
 EDIT = ("under one minute", "under two minutes")
 """An edit after the build was pinned, which the build must not see."""
@@ -81,7 +84,7 @@ class _Story:
         self._root = root
         self._terminal = terminal
         self._began = began
-        self._environ = {**os.environ, "AOP_ACTOR": "demo"}
+        self._environ = sample_environment(os.environ)
 
     def play(self) -> dict[str, Any]:
         """Take an idea and a repository to contracts, pin them, read them, check them."""
@@ -101,16 +104,18 @@ class _Story:
                 "pinned": pinned,
                 "tokens": self._tokens(app, str(pinned["build_id"])),
                 "check": check,
+                **DemoBuild(app, DATA / "mini", self._say).play(),
                 "repository": str(self._root),
             }
 
     def _begin(self, app: App) -> dict[str, Any]:
         """Answer the questions about the idea, scan the repository and plan its renovation."""
-        for name in (IDEA, OLD):
-            self._call(app, "forge.project_new", name=name)
-        answers: Json = parse_yaml((DATA / "greenfield" / "answers.yaml").read_bytes()).value
-        self._call(app, "forge.answer", project_id="seed-library", answers=answers)
-        self._say("seed-library: the questions about an idea are answered; aop forge ask seed-library")
+        for name, mode in ((IDEA, "full"), (OLD, "full"), (SMALL, "mini")):
+            self._call(app, "forge.project_new", name=name, mode=mode)
+        for project, flow in (("seed-library", "greenfield"), (PROJECT, "mini")):
+            answers: Json = parse_yaml((DATA / flow / "answers.yaml").read_bytes()).value
+            self._call(app, "forge.answer", project_id=project, answers=answers)
+            self._say(f"{project}: the questions about an idea are answered; aop forge ask {project}")
         scan = self._call(app, "forge.scan", project_id="parcel-desk")
         plan = self._call(app, "forge.plan", project_id="parcel-desk")
         tasks = len(plan["migration_recommendations"])
@@ -121,7 +126,7 @@ class _Story:
         return {**{name: scan[name] for name in ("run_id", "head_sha", "files", "health_grade")}, "tasks": tasks}
 
     def _generate(self, app: App) -> None:
-        """Let the rehearsed model write the contracts of both projects at once."""
+        """Let the rehearsed model write the contracts of all projects at once."""
 
         def generate(project: str, flow: str) -> None:
             generation = ContractGeneration(app, app.person, project, lambda line: None)
@@ -129,9 +134,9 @@ class _Story:
             turns = sum(used["turns"] for used in stored["usage"].values())
             self._say(f"{project}: 9 contracts in {count(turns, 'turn')}, batch {stored['sha256'][:12]}")
 
-        self._say("a rehearsed model writes the contracts of both at once; aop forge generate PROJECT")
-        with ThreadPoolExecutor(len(FLOWS)) as pool:
-            begun = [pool.submit(generate, project, flow) for project, flow in FLOWS.items()]
+        self._say("a rehearsed model writes all contracts at once; aop forge generate PROJECT")
+        with ThreadPoolExecutor(len(SCRIPTS)) as pool:
+            begun = [pool.submit(generate, project, flow) for project, flow in SCRIPTS.items()]
         try:
             for each in begun:
                 each.result()
@@ -243,13 +248,17 @@ def rehearsed_brain(flow: str) -> ModelBrain:
         Script(
             cue=f": `{each}`,",
             replies=(
-                tuple((name, given) for row in script[each] for name, given in row.items()),
-                ((SUBMIT, {"content": (DATA / flow / "contracts" / file_name(each)).read_text("utf-8")}),),
+                RehearsedReply(tuple((name, given) for row in script[each] for name, given in row.items())),
+                RehearsedReply(((SUBMIT, {"content": _contract(flow, each)}),)),
             ),
         )
         for each in CONTRACT_TYPES
     ]
     return ModelBrain(RehearsedModel(scripts), Prices({}), SystemClock(), Redactor(), CallLimits())
+
+
+def _contract(flow: str, contract_type: ContractType) -> str:
+    return (DATA / flow / "contracts" / file_name(contract_type)).read_text("utf-8")
 
 
 def _report_text(report: Mapping[str, Any], *, keep: bool) -> str:
@@ -261,6 +270,8 @@ def _report_text(report: Mapping[str, Any], *, keep: bool) -> str:
         f"  aop forge show parcel-desk physics --repo {root}",
         f"  aop forge check parcel-desk --repo {root}",
         f"  aop forge tokens {pinned['build_id']} --repo {root}",
+        *(f"  aop forge {verb} {report['build']['build_id']} --repo {root}" for verb in ("status", "log", "audit")),
+        f"  git -C {root} log --stat {report['build']['branch']}",
     ]
     return "\n".join(
         [
@@ -268,8 +279,23 @@ def _report_text(report: Mapping[str, Any], *, keep: bool) -> str:
             f" version {pinned['served_version']} of {pinned['contract_type']}; newest: {pinned['live_version']}.",
             f"Tokens of contracts, counted with {tokens['tokenizer']}: {roles}; pushing all nine: {tokens['push']:,}.",
             f"Generation sent {sent['tool_use']['sent']:,} tokens by tools; by snowball {sent['snowball']['sent']:,}.",
+            *_build_lines(report),
             "Where to look:" if keep else "What to try next:",
             *(around if keep else ["  aop demo forge --keep    the same, and keep everything"]),
             "  aop forge new NAME    your own idea or repository",
         ]
     )
+
+
+def _build_lines(report: Mapping[str, Any]) -> Iterator[str]:
+    """Tell what became of the build: its branch, its seal, and the sign-offs that did not count."""
+    built, seal, default = report["build"], report["seal"], report["default_branch"]
+    tests, commits = built["phases"][-1]["sign_off"]["tests"], len(built["commits"])
+    yield (
+        f"{built['build_id']} was built in {count(len(built['phases']), 'phase')} with {count(tests, 'test')} and"
+        f" {count(commits, 'commit')} on {built['branch']}: {seal['verdict']}, {seal['score']:g} of 100. The default"
+        f" branch is still {default['after'][:12]}."
+    )
+    for phase in built["phases"]:
+        for reason in phase["refused"]:
+            yield f"Phase {phase['number']} was said to be done once before it was. {reason}"
