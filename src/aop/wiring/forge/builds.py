@@ -14,12 +14,14 @@ from aop.core.roles import Role
 from aop.forge.builds.cycle.lookup import LIVING, cycles_of
 from aop.forge.builds.documents import BuildCycle, Crew
 from aop.forge.builds.machine.step import is_complete
+from aop.forge.builds.people.watchdog import Sign
 from aop.forge.builds.run.agent_tools import AgentTools, principal_of
 from aop.forge.builds.run.build_parts import BrainOf, BuildParts
 from aop.forge.builds.run.knowledge import BuildKnowledge
 from aop.forge.builds.run.runner import BuildRunner
-from aop.forge.generation.stored_steps import ToolRefused
+from aop.forge.generation.stored_steps import StoredSteps, ToolRefused
 from aop.kernel.gateway.principals import Principal
+from aop.wiring.forge.build_watch import BuildWatch
 from aop.wiring.forge.generation import RUNS
 
 if TYPE_CHECKING:
@@ -49,7 +51,10 @@ class ProjectBuild:
         with self._lock() as steps:
             ready()
             if not is_complete(self._known.cycle()):
-                asyncio.run(BuildRunner(self._parts(brain_of, steps)).build())
+                watch = self._watch()
+                self._report = watch.over_report(self._report)
+                runner = BuildRunner(self._parts(brain_of, watch.over_steps(steps)))
+                asyncio.run(watch.over(runner.build()))
             sealed = self._call("forge.build_seal", {"build_id": self.build_id}, f"{self.build_id}-seal")
             steps.forget()
         seal: Mapping[str, Any] = sealed["seal"]
@@ -65,7 +70,16 @@ class ProjectBuild:
         """Return the build as it is now."""
         return self._known.cycle()
 
-    def _parts(self, brain_of: BrainOf, steps: FileRun) -> BuildParts:
+    def _watch(self) -> BuildWatch:
+        kernel = self._app.gateway.kernel
+
+        def tell(sign: Sign, silent_seconds: int) -> None:
+            said: dict[str, Json] = {"build_id": self.build_id, "sign": sign, "silent_seconds": silent_seconds}
+            self._call("forge.build_silence", said, None)
+
+        return BuildWatch(self._known, kernel.config().policy.forge.build, kernel.clock.boot_seconds, tell)
+
+    def _parts(self, brain_of: BrainOf, steps: StoredSteps) -> BuildParts:
         kernel = self._app.gateway.kernel
         return BuildParts(
             brain_of=brain_of,

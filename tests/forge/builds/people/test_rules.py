@@ -12,7 +12,7 @@ from aop.forge.builds.documents import BuildCycle
 from aop.forge.builds.people.costs import Told, cap_of, counted_cost
 from aop.forge.builds.people.holds import paused_cycle, resumed_cycle
 from aop.forge.builds.people.notes import note_digest, note_message, notes_section
-from aop.forge.builds.people.watchdog import begun_watch, looked, pause_is_over, revived
+from aop.forge.builds.people.watchdog import begun_watch, looked, revived
 from aop.forge.projects.documents import ProjectNote
 from aop.kernel.config.workflows import BuildRules
 from aop.kernel.record.documents.usage import Sum
@@ -104,14 +104,6 @@ def test_a_reply_ends_the_silence_and_the_next_one_is_warned_of_again(rules: Bui
     watch, second = looked(watch, rules, 609.0, is_asked=False)
     watch, third = looked(watch, rules, 610.0, is_asked=False)
     assert (first, second, third) == (("beat", "warn"), ("beat",), ("warn",))
-
-
-@pytest.mark.req("FORGE-229")
-def test_a_pause_has_an_end_only_if_the_policy_sets_one(rules: BuildRules) -> None:
-    limited = replace(rules, pause_minutes=30)
-    assert not pause_is_over(0.0, rules, 1e9)
-    assert not pause_is_over(0.0, limited, 1799.0)
-    assert pause_is_over(0.0, limited, 1800.0)
 
 
 def test_a_build_that_a_stop_holds_is_not_paused_over_it() -> None:

@@ -38,6 +38,10 @@ def _facts(data: Mapping[str, Any]) -> Iterator[str]:
         yield f"Reason    {visible(data['reason'])}"
     if data["hold"]:
         yield f"On hold   {data['hold']}: {visible(data['hold_reason'])}"
+    if data["pause_ends_at"]:
+        yield f"Ends      {data['pause_ends_at']}, unless it is resumed before: aop forge resume {data['build_id']}"
+    if data["silence"]:
+        yield f"Silent    since {data['alive_at']}. If nothing runs: aop forge build {data['project_id']}"
     if data["phases"]:
         number = min(data["phase"], len(data["phases"]) - 1)
         done = f"{len(data['signed_off'])} of {count(len(data['phases']), 'phase')} signed off"

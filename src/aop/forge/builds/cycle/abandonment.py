@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from aop.core.errors import BuildEnded
 from aop.core.text.counts import count
 from aop.forge.builds.cycle.cycle_facts import cycle_facts
 from aop.forge.builds.cycle.lookup import the_living_cycle
 from aop.forge.builds.documents import BuildCycle
 from aop.forge.builds.people.clarifications import close_questions
+from aop.forge.builds.people.pauses import pause_is_over
 from aop.forge.projects.documents import ProjectStatus
 from aop.forge.projects.owners import the_build, the_project
 from aop.kernel.features.worktree_extras import release_ports
@@ -30,6 +32,16 @@ def abandon(call: Call, tx: Transaction, build_id: str, reason: str) -> Outcome:
     tx.append(call.event("build_abandoned", state.feature_id, **facts, reason=why, closed=questions))
     tx.mark_unshown("feature", state.feature_id)
     return cycle_facts(ended, state, the_build(tx, cycle.build_id, call.principal))
+
+
+def given_up(call: Call, tx: Transaction, cycle: BuildCycle) -> BuildEnded | None:
+    """Abandon a build whose pause has lasted too long, and return what its caller is told; None for any other."""
+    rules = call.kernel.config().policy.forge.build
+    if not pause_is_over(tx, cycle, rules, call.kernel.clock.now()):
+        return None
+    why = f"It was on hold for more than {count(rules.pause_minutes, 'minute')}: {cycle.hold_reason or cycle.hold}"
+    abandon(call, tx, cycle.build_id, why)
+    return BuildEnded(f"The build `{cycle.build_id}` is abandoned. {why}", build_id=cycle.build_id)
 
 
 def end_work(call: Call, tx: Transaction, cycle: BuildCycle, status: ProjectStatus) -> int:

@@ -9,6 +9,7 @@ from aop.core.structs import copy_fields
 from aop.forge.builds.cycle.commits import COMMITTED, TRAILER
 from aop.forge.builds.cycle.cycle_facts import CycleFacts, cycle_facts
 from aop.forge.builds.documents import BuildCycle
+from aop.forge.builds.people.pauses import alive_at, pause_ends_at, silence_of
 from aop.forge.projects.documents import ForgeBuild
 from aop.kernel.gateway.calls import Kernel, feature_named
 from aop.kernel.ports.git import LoggedCommit
@@ -35,6 +36,12 @@ class BranchCommit(Struct, frozen=True, kw_only=True):
 
 
 class BuildStatus(CycleFacts, frozen=True, kw_only=True):
+    alive_at: str
+    """When it last did something, or something was done to it."""
+    silence: str
+    """`warn` or `fail` if it did nothing for so long, as the policy says; empty while it works, waits or is over."""
+    pause_ends_at: str
+    """When it is given up if it stays on hold; empty: never."""
     tip: str
     """The commit of the branch as git has it; empty if the branch is gone."""
     branch_state: str
@@ -49,11 +56,14 @@ class BuildStatus(CycleFacts, frozen=True, kw_only=True):
 
 def build_status(kernel: Kernel, view: Snapshot, cycle: BuildCycle, build: ForgeBuild) -> BuildStatus:
     """Return a build with the state of its branch; nothing is changed."""
-    tip = kernel.git.branches.head(cycle.branch)
+    tip, rules = kernel.git.branches.head(cycle.branch), kernel.config().policy.forge.build
     commits = branch_commits(kernel, view, cycle)
     return copy_fields(
         BuildStatus,
         cycle_facts(cycle, feature_named(view, cycle.build_id), build),
+        alive_at=alive_at(view, cycle),
+        silence=silence_of(view, cycle, rules, kernel.clock.now()),
+        pause_ends_at=pause_ends_at(view, cycle, rules),
         tip=tip or "",
         branch_state=_branch_state(kernel, cycle, tip),
         commit_count=len(commits),

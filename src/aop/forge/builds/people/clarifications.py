@@ -79,6 +79,11 @@ def clarifications_of(view: Snapshot, build_id: str) -> list[Question]:
     return sorted(found, key=lambda each: int(each.question_id[1:]))
 
 
+def is_waiting(view: Snapshot, build_id: str, now: datetime) -> bool:
+    """Tell whether a build waits for the answer to a question."""
+    return any(question_at(each, now).is_open for each in clarifications_of(view, build_id))
+
+
 def put_clarification(tx: Transaction, call: Call, cycle: BuildCycle, wanted: WantedAnswer) -> Question:
     """Put a question of a build into the inbox, count it, and tell those who follow the build."""
     rules, now = call.kernel.config().policy.forge.build, call.kernel.clock.now()

@@ -63,8 +63,3 @@ def silence_text(sign: Sign, seconds: int) -> str:
     if sign == "warn":
         return f"The build has done nothing for {count(seconds, 'second')}."
     return "The build did nothing for so long that it is held."
-
-
-def pause_is_over(paused_at: float, rules: BuildRules, now: float) -> bool:
-    """Tell whether a paused build has waited so long that it is given up; 0 minutes: never (FORGE-229)."""
-    return rules.pause_minutes > 0 and now - paused_at >= rules.pause_minutes * 60

@@ -12,6 +12,7 @@ from aop.forge.broker.summaries import brief_of
 from aop.forge.builds.context.compaction import Recollection
 from aop.forge.builds.context.messages import advancement
 from aop.forge.builds.documents import BuildCycle
+from aop.forge.builds.people.clarifications import is_waiting
 from aop.forge.builds.people.notes import note_digest, note_of, notes_section
 from aop.forge.contracts.types import ContractType
 from aop.forge.projects.batches import contract_in, pinned_batch
@@ -51,6 +52,11 @@ class BuildKnowledge:
         with self._kernel.record.read() as view:
             note = note_of(view, cycle.project_id, cycle.owner)
         return bool(cycle.interjections) or note_digest(note) != cycle.note_shown
+
+    def is_asked(self) -> bool:
+        """Tell whether the build waits for a person's answer."""
+        with self._kernel.record.read() as view:
+            return is_waiting(view, self.build_id, self._kernel.clock.now())
 
     def opening(self) -> Opening:
         """Return what the first message says, as the build was when it began."""

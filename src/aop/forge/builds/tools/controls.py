@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import InvalidArguments
 from aop.core.ids import FeatureId
+from aop.forge.builds.cycle.abandonment import given_up
 from aop.forge.builds.cycle.lookup import the_living_cycle
 from aop.forge.builds.documents import BuildCycle
 from aop.forge.builds.machine.step import resumed_after_stop
@@ -86,7 +87,9 @@ def pause(call: Call, arguments: PauseBuild, tx: Transaction) -> Outcome:
 def resume(call: Call, arguments: BuildArguments, tx: Transaction) -> Outcome:
     """Let a build go on that is paused, stopped, silent or at its cap; a question of a STOP is closed."""
     before = the_living_cycle(tx, arguments.build_id, call.principal)
-    now = call.kernel.now()
+    now, ended = call.kernel.now(), given_up(call, tx, before)
+    if ended is not None:
+        return ended
     if before.stop is None:
         return _stored(tx, call, before, resumed_cycle(before, now), "build_resumed")
     close_questions(tx, call, before, "The build was resumed.", only=before.stop.question_id)

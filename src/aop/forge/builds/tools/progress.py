@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from aop.core.errors import BuildOnHold, Json
 from aop.core.ids import FeatureId
 from aop.forge.builds.audit.subject import AuditSubject
+from aop.forge.builds.cycle.abandonment import given_up
 from aop.forge.builds.cycle.commits import commit_and_push, unchanged_cycle
 from aop.forge.builds.cycle.lookup import the_living_cycle
 from aop.forge.builds.documents import BuildCycle
@@ -191,6 +192,9 @@ def take_news(call: Call, arguments: BuildArguments, tx: Transaction) -> Outcome
     answer = _stop_answer(tx, before)
     cycle = before if answer is None else resumed_after_stop(before, answer, now)
     if cycle.hold:
+        ended = given_up(call, tx, before)
+        if ended is not None:
+            return ended
         raise BuildOnHold(
             f"The build `{cycle.build_id}` does not go on: {cycle.hold_reason or cycle.hold}.",
             build_id=cycle.build_id,
