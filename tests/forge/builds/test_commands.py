@@ -17,7 +17,7 @@ from tests.forge.builds.begun import begun, worktree_of
 from tests.kernel.tools.worlds import configured, state_of
 from tests.world import World, git
 
-POLICY = {"forge": {"build": {"commands": ["sh run.sh", "python -m unittest"], "command_seconds": 20}}}
+POLICY = {"forge": {"build": {"commands": ["sh run.sh", "python -m unittest", "rm", "mv"], "command_seconds": 20}}}
 DOES = {
     "ok": "echo fine",
     "fails": "echo no; exit 3",
@@ -25,7 +25,8 @@ DOES = {
     "guarded": "echo made > src/made.txt; echo x > agentic/x.yaml",
     "shown": "echo x > Forge/Contracts/stack.md; rm Forge/.gitignore; echo y > Forge/more.txt; echo z > src/z.txt",
     "cache": "mkdir -p src/__pycache__; echo x > src/__pycache__/a.pyc",
-    "deletes": "rm src/b.txt",
+    "errs": "echo out; echo err >&2; exit 1",
+    "cries": "head -c 300000 /dev/zero | tr '\\0' x | fold >&2; echo done",
     "link": "rm src/b.txt; ln -s /etc/passwd src/b.txt",
     "floods": "yes 0123456789 | head -c 300000",
     "sleeps": "sleep 100",
@@ -57,7 +58,7 @@ def test_a_test_command_answers_with_its_exit_code_and_output(
 ) -> None:
     before = state_of(agent.world, BUILD)
     ran = agent.ok("run_tests", command=f"sh run.sh {what}")
-    assert (ran["passed"], ran["exit_code"], ran["output"], ran["tree"]) == (passed, code, output, before.tree)
+    assert (ran["passed"], ran["exit_code"], ran["stdout"], ran["tree"]) == (passed, code, output, before.tree)
     assert state_of(agent.world, BUILD) == before
 
 
@@ -141,14 +142,55 @@ def test_a_command_that_takes_too_long_is_ended(agent: Agent) -> None:
 
 
 def test_a_process_that_a_command_leaves_is_ended(agent: Agent) -> None:
-    assert agent.ok("run_command", command="sh run.sh leaves")["output"] == "left\n"
+    assert agent.ok("run_command", command="sh run.sh leaves")["stdout"] == "left\n"
     running = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
     assert b"sleep\x004321\x00" not in running
 
 
+def test_standard_output_and_standard_error_are_two_texts_with_limits_of_their_own(agent: Agent) -> None:
+    ran = agent.ok("run_tests", command="sh run.sh errs")
+    assert (ran["stdout"], ran["stderr"], ran["exit_code"], ran["truncated"]) == ("out\n", "err\n", 1, False)
+    cried = agent.ok("run_tests", command="sh run.sh cries")
+    assert (cried["stdout"], len(cried["stderr"]), cried["truncated"]) == ("done\n", 10_240, True)
+
+
+def test_a_file_is_deleted_or_moved_by_a_command_that_is_judged_like_a_write(agent: Agent) -> None:
+    agent.ok("write_file", path="old/a.txt", content="a\n")
+    agent.ok("write_file", path="old/b.txt", content="b\n")
+    assert agent.ok("run_command", command="mv old/a.txt src/moved.txt")["changed"] == ["old/a.txt", "src/moved.txt"]
+    assert agent.ok("run_command", command="rm -r old")["changed"] == ["old/b.txt"]
+    assert agent.ok("read_file", path="src/moved.txt")["content"] == "a\n"
+    assert agent.call("read_file", path="old/b.txt").error is not None
+    guarded = agent.ok("run_command", command="rm agentic/orchestrator/policy.yaml")
+    assert (guarded["changed"], "belongs to AOP itself" in guarded["refusal"]) == ([], True)
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("rm", "invalid_arguments"),
+        ("mv run.sh", "invalid_arguments"),
+        ("rm missing.txt", "file_not_found"),
+        ("rm Forge/Contracts/stack.md", "file_not_found"),
+        ("rm ../repo/run.sh", "path_out_of_bounds"),
+        ("rm /etc/hosts", "path_out_of_bounds"),
+        ("rm src/*", "path_out_of_bounds"),
+        ("rm --no-preserve-root run.sh", "command_not_allowed"),
+        ("mv -t /tmp run.sh", "command_not_allowed"),
+        ("mv run.sh /tmp/run.sh", "path_out_of_bounds"),
+        ("mv run.sh run.sh/more", "invalid_arguments"),
+    ],
+)
+def test_only_files_of_the_build_are_deleted_or_moved(agent: Agent, command: str, code: str) -> None:
+    before = agent.world.fingerprint()
+    error = agent.call("run_command", command=command).error
+    assert error is not None
+    assert (error["code"], agent.world.fingerprint()) == (code, before)
+
+
 def test_long_output_is_cut_at_its_beginning(agent: Agent) -> None:
     ran = agent.ok("run_command", command="sh run.sh floods")
-    assert (len(ran["output"]), ran["truncated"]) == (51_200, True)
+    assert (len(ran["stdout"]), ran["truncated"]) == (51_200, True)
 
 
 def test_the_pinned_verification_may_be_run_though_it_is_not_listed(agent: Agent) -> None:

@@ -93,12 +93,16 @@ def start_child(
     *,
     limit: Callable[[int], None],
     take: Callable[[bytes], None],
+    take_errors: Callable[[bytes], None] | None = None,
     clock: Callable[[], float],
     handed: InheritedDescriptors | None = None,
     cwd: str = "/",
     env: Mapping[str, str] | None = None,
 ) -> Iterator[Child]:
-    """Start a process in a new session, and kill it with its descendants in the end. Raises: CannotStart."""
+    """Start a process in a new session, and kill it with its descendants in the end. Raises: CannotStart.
+
+    Without `take_errors` its standard error is part of its output.
+    """
     # With `handed` the process is a sandbox: it waits for a line first, and reports.
     env = env or {}
     try:
@@ -110,13 +114,14 @@ def start_child(
                 bufsize=0,
                 stdin=subprocess.PIPE if handed else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
+                stderr=subprocess.STDOUT if take_errors is None else subprocess.PIPE,
                 start_new_session=True,
                 pass_fds=handed.descriptors if handed else (),
             )
     except OSError as error:
         raise _start_failure(argv[0], error) from error
-    child = Child(process, take, clock, marker=env.get(MARKER, ""), status_fd=handed.status_fd if handed else None)
+    takes = (take, take_errors or take)
+    child = Child(process, takes, clock, marker=env.get(MARKER, ""), status_fd=handed.status_fd if handed else None)
     try:
         child.begin(limit)
         yield child
@@ -125,33 +130,33 @@ def start_child(
 
 
 class Child:
-    """A running process, whose output goes to `take`."""
+    """A running process, whose output and errors go to `takes`."""
 
     def __init__(
         self,
         process: subprocess.Popen[bytes],
-        take: Callable[[bytes], None],
+        takes: tuple[Callable[[bytes], None], Callable[[bytes], None]],
         clock: Callable[[], float],
         *,
         marker: str,
         status_fd: int | None,
     ) -> None:
         self._process = process
-        self._take = take
         self._clock = clock
         self._marker = f"{MARKER}={marker}".encode() if marker else b""
         self._status_fd = status_fd
         self._status_text = b""
         self._last_status = _Status()
         self._has_ended = False
-        self._is_silent = False
         self._tail = b""
         self.heard_at = clock()
         """The time of its last output, or of its start."""
-        self._output = process.stdout.fileno() if process.stdout else -1
+        streams = zip((process.stdout, process.stderr), takes, strict=True)
+        self._open = {stream.fileno(): take for stream, take in streams if stream is not None}
+        """What takes the bytes of each stream that is not closed yet."""
         self._exit = _exit_descriptor(process.pid)
         self._poll = select.poll()
-        for descriptor in (self._output, self._exit):
+        for descriptor in (*self._open, self._exit):
             if descriptor is not None:
                 self._poll.register(descriptor, select.POLLIN)
 
@@ -182,10 +187,10 @@ class Child:
         return self._has_ended
 
     def output_ended_by(self, deadline: float) -> bool:
-        """Read output until the pipe is closed; tell whether that was before the deadline."""
-        while not self._is_silent and self._clock() < deadline:
+        """Read output until its pipes are closed; tell whether that was before the deadline."""
+        while self._open and self._clock() < deadline:
             self._wait_for_event(deadline)
-        return self._is_silent
+        return not self._open
 
     def terminate(self) -> None:
         """Send SIGTERM to the step."""
@@ -210,7 +215,7 @@ class Child:
         finally:
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_POLL_SECONDS)
-            for stream in (self._process.stdin, self._process.stdout):
+            for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
                 if stream is not None:
                     stream.close()
             if self._exit is not None:
@@ -234,12 +239,13 @@ class Child:
         longest = _LONGEST_WAIT_SECONDS if self._exit is not None else _POLL_SECONDS
         seconds = min(max(0.0, deadline - self._clock()), longest)
         for descriptor, _ in self._poll.poll(int(seconds * 1000) + 1):
-            if descriptor == self._output and (chunk := os.read(descriptor, _CHUNK)):
+            take = self._open.get(descriptor)
+            if take is not None and (chunk := os.read(descriptor, _CHUNK)):
                 self._tail, self.heard_at = (self._tail + chunk)[-_TAIL_BYTES:], self._clock()
-                self._take(chunk)
+                take(chunk)
                 continue
             self._poll.unregister(descriptor)
-            self._is_silent |= descriptor == self._output
+            self._open.pop(descriptor, None)
             self._has_ended |= descriptor == self._exit
         if self._exit is None:
             self._has_ended = self._process.poll() is not None

@@ -60,6 +60,16 @@ class _Outcome(Struct, frozen=True, kw_only=True):
     transient: bool = False
 
 
+class _Logs(Struct, frozen=True, kw_only=True):
+    output: StepLog
+    errors: StepLog | None = None
+    """The log of standard error; None if it is part of the output."""
+
+    def take_errors(self) -> Callable[[bytes], None] | None:
+        """Return what takes the bytes of standard error; None if the output takes them."""
+        return None if self.errors is None else self.errors.feed
+
+
 class LocalProcesses:
     """Implements `aop.kernel.ports.processes.Processes`."""
 
@@ -115,16 +125,18 @@ class LocalProcesses:
     def run(self, command: Command) -> CommandResult:
         """Run one command to its end. Raises: SandboxUnavailable."""
         sandbox = self._sandbox(command.sandbox)
-        log = StepLog(command.log_path, self._redact, max_bytes=command.max_log_bytes)
+        logs = self._logs(command)
         began = self._clock()
         try:
-            outcome = self._outcome(command, sandbox, log)
+            outcome = self._outcome(command, sandbox, logs)
         except CannotStart as error:
-            log.feed(f"{error}\n".encode(errors="replace"))
+            logs.output.feed(f"{error}\n".encode(errors="replace"))
             problem = self._redact(without_controls(str(error)))
             outcome = _Outcome(ending=Ending.NOT_STARTED, problem=problem, transient=error.transient)
         finally:
-            log_bytes, log_truncated = log.close()
+            log_bytes, log_truncated = logs.output.close()
+            if logs.errors is not None:
+                logs.errors.close()
         return CommandResult(
             ending=outcome.ending,
             exit_code=outcome.exit_code,
@@ -136,10 +148,17 @@ class LocalProcesses:
             transient=outcome.transient,
         )
 
-    def _outcome(self, command: Command, sandbox: Bubblewrap | Landlock | None, log: StepLog) -> _Outcome:
+    def _logs(self, command: Command) -> _Logs:
+        def log_at(path: Path) -> StepLog:
+            return StepLog(path, self._redact, max_bytes=command.max_log_bytes)
+
+        errors = command.error_log_path
+        return _Logs(output=log_at(command.log_path), errors=None if errors is None else log_at(errors))
+
+    def _outcome(self, command: Command, sandbox: Bubblewrap | Landlock | None, logs: _Logs) -> _Outcome:
         program = resolve_program(command, self._environ, self._hidden)
         with limiter(command.limits) as limits:
-            with self._start(command, program, sandbox, limits, log) as child:
+            with self._start(command, program, sandbox, limits, logs) as child:
                 too_late = self._wait(child, command)
                 if too_late:
                     child.terminate()
@@ -221,17 +240,17 @@ class LocalProcesses:
         program: ResolvedCommand,
         sandbox: Bubblewrap | Landlock | None,
         limits: Limiter,
-        log: StepLog,
+        logs: _Logs,
     ) -> AbstractContextManager[Child]:
         if sandbox is None:
-            return self._without_sandbox(program, limits, log)
+            return self._without_sandbox(program, limits, logs)
         if isinstance(sandbox, Bubblewrap):
-            return self._in_bubblewrap(command, program, sandbox, limits, log)
-        return self._under_landlock(command, program, sandbox, limits, log)
+            return self._in_bubblewrap(command, program, sandbox, limits, logs)
+        return self._under_landlock(command, program, sandbox, limits, logs)
 
     @contextmanager
     def _in_bubblewrap(
-        self, command: Command, program: ResolvedCommand, bubblewrap: Bubblewrap, limits: Limiter, log: StepLog
+        self, command: Command, program: ResolvedCommand, bubblewrap: Bubblewrap, limits: Limiter, logs: _Logs
     ) -> Iterator[Child]:
         """Start the program in bubblewrap, whose own environment holds only its marker."""
         with InheritedDescriptors() as handed:
@@ -248,13 +267,19 @@ class LocalProcesses:
                 argv = [*proof.confining_words(command.ports, handed), *argv]
             env = {MAKER: f"{os.getpid()}-{self._private_root}"}
             with start_child(
-                [*WAIT_FOR_LINE, *argv], limit=limits.impose, take=log.feed, clock=self._clock, handed=handed, env=env
+                [*WAIT_FOR_LINE, *argv],
+                limit=limits.impose,
+                take=logs.output.feed,
+                take_errors=logs.take_errors(),
+                clock=self._clock,
+                handed=handed,
+                env=env,
             ) as child:
                 yield child
 
     @contextmanager
     def _under_landlock(
-        self, command: Command, program: ResolvedCommand, landlock: Landlock, limits: Limiter, log: StepLog
+        self, command: Command, program: ResolvedCommand, landlock: Landlock, limits: Limiter, logs: _Logs
     ) -> Iterator[Child]:
         """Start the program under Landlock, with private home and temporary folders."""
         worktree = command.worktree.resolve()
@@ -273,16 +298,29 @@ class LocalProcesses:
                 cwd=program.cwd,
                 handed=handed,
             )
-            with start_child(argv, limit=limits.impose, take=log.feed, clock=self._clock, handed=handed) as child:
+            with start_child(
+                argv,
+                limit=limits.impose,
+                take=logs.output.feed,
+                take_errors=logs.take_errors(),
+                clock=self._clock,
+                handed=handed,
+            ) as child:
                 yield child
 
     @contextmanager
-    def _without_sandbox(self, program: ResolvedCommand, limits: Limiter, log: StepLog) -> Iterator[Child]:
+    def _without_sandbox(self, program: ResolvedCommand, limits: Limiter, logs: _Logs) -> Iterator[Child]:
         """Start the program without a sandbox, with private home and temporary folders."""
         with private_folder(self._scratch()) as folder:
             env = {**homes_of_tools(self._home), **_private_variables(folder), **program.env, MARKER: folder.name}
             with start_child(
-                program.argv, limit=limits.impose, take=log.feed, clock=self._clock, cwd=program.cwd, env=env
+                program.argv,
+                limit=limits.impose,
+                take=logs.output.feed,
+                take_errors=logs.take_errors(),
+                clock=self._clock,
+                cwd=program.cwd,
+                env=env,
             ) as child:
                 yield child
 

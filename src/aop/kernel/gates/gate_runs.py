@@ -62,6 +62,8 @@ class GatePlan(Struct, frozen=True, kw_only=True):
     """The tests whose outcome is looked up in the test report."""
     logs: str = ""
     """The folder of its logs, from the root of the repository; empty for that of the feature."""
+    separates_errors: bool = False
+    """Whether standard error has a log of its own, at `error_log`."""
 
 
 def plan_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Config) -> GatePlan:
@@ -99,7 +101,13 @@ def plan_command(state: FeatureState, step: Step, config: Config) -> GatePlan:
         subject=Subject(tree=state.tree, base_commit=state.base_commit, definition=definition),
         policy=config.policy,
         config_hash=config.hash,
+        separates_errors=True,
     )
+
+
+def error_log(log_path: str) -> str:
+    """Return the log of a step's standard error, beside that of its output."""
+    return f"{log_path.removesuffix('.log')}.err.log"
 
 
 def with_named_tests(plan: GatePlan, ledger: ObligationLedger | None) -> GatePlan:
@@ -270,6 +278,8 @@ def _run_once(call: Call, plan: GatePlan, step: Step, checkout: Path, log_path: 
         folder=step.cwd,
         env=step.env,
     )
+    if plan.separates_errors:
+        command = msgspec.structs.replace(command, error_log_path=call.kernel.files.root / error_log(log_path))
     return call.kernel.processes.run(command)
 
 

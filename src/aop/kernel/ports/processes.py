@@ -35,6 +35,8 @@ class Command(Struct, frozen=True, kw_only=True):
     env_allowlist: tuple[str, ...]
     timeout_seconds: float
     log_path: Path
+    error_log_path: Path | None = None
+    """The log of its standard error; None: it is part of the other one."""
     max_log_bytes: int = 8 * 1024 * 1024
     sandbox: str = "auto"
     """`auto`, `require` or `off` (`execution.sandbox`)."""

@@ -11,6 +11,7 @@ from aop.core.paths.names import canonical_path
 from aop.core.roles import Role
 from aop.forge.builds.workspace.build_workspace import OpenBuild, build_of, held_build
 from aop.forge.builds.workspace.commands import FinishedCommand, allowed_argv, run_on_tree, seconds_for
+from aop.forge.builds.workspace.file_moves import refuse_strange_move
 from aop.forge.builds.workspace.judged_tree import store_tree
 from aop.forge.builds.workspace.pinned_commands import pinned_commands
 from aop.forge.builds.workspace.syntax import syntax_of
@@ -42,10 +43,12 @@ class CommandRan(Struct, frozen=True, kw_only=True):
     """Its exit code; null if it was ended or did not start."""
     seconds: float
     """How long it ran."""
-    output: str
-    """The end of what it printed; secrets are masked."""
+    stdout: str
+    """The end of its standard output, at most 50 KB; secrets are masked."""
+    stderr: str
+    """The end of its standard error, at most 10 KB."""
     truncated: bool
-    """Whether the beginning of the output is cut off."""
+    """Whether the beginning of one of them is cut off."""
     problem: str
     """Why it did not end by itself; empty if it did."""
     changed: tuple[str, ...]
@@ -91,6 +94,7 @@ def _run(call: Call, arguments: RunCommand, leavings: Literal["judge", "discard"
         with call.kernel.record.read() as view:
             pinned = pinned_commands(view, build.build)
         argv = allowed_argv(arguments.command, rules, pinned)
+        refuse_strange_move(call.kernel.git.objects, build.state.tree, argv)
         ended = run_on_tree(call, build, argv, seconds=seconds, leavings=leavings)
         return call.commit(lambda tx: _stored(tx, call, build, ended))
 
@@ -107,7 +111,8 @@ def _stored(tx: Transaction, call: Call, build: OpenBuild, ended: FinishedComman
         outcome=step.outcome,
         exit_code=step.exit_code,
         seconds=step.seconds,
-        output=ended.output,
+        stdout=ended.output,
+        stderr=ended.errors,
         truncated=ended.truncated,
         problem=step.problem,
         changed=() if ended.taken is None else ended.taken.paths,

@@ -18,13 +18,14 @@ from aop.forge.builds.workspace.projection import SHOWN_FOLDER, show_contracts
 from aop.kernel.config.gates import Step
 from aop.kernel.config.workflows import BuildRules
 from aop.kernel.features.worktree_hold import note_quarantined
-from aop.kernel.gates.gate_runs import plan_command, run_gates
+from aop.kernel.gates.gate_runs import error_log, plan_command, run_gates
 from aop.kernel.gates.steps import argv_of
 from aop.kernel.gateway.calls import Call
 from aop.kernel.ports.git import FileContent, TreeChange
 from aop.kernel.record.documents.gate_runs import GateRun
 
 LARGEST_OUTPUT = 50 * 1024
+LARGEST_ERRORS = 10 * 1024
 LEFT_BEHIND = ("**/__pycache__/**", "**/*.pyc", "**/.coverage", "**/.coverage.*", "**/node_modules/**", "**/target/**")
 """What programs leave and no product holds; it is never taken in."""
 
@@ -34,6 +35,7 @@ class FinishedCommand(Struct, frozen=True, kw_only=True):
 
     run: GateRun
     output: str
+    errors: str
     truncated: bool
     taken: JudgedTree | None = None
     """The changes that become part of the build; None if there are none."""
@@ -90,11 +92,14 @@ def run_on_tree(
         worktrees.discard_strays(name, state.tree)
         show_contracts(kernel, name)
     kept = () if taken is None else taken.paths
-    output, truncated = _output(call, run)
+    log_path = run.steps[0].log_path
+    output, is_cut = _end_of(call, log_path, LARGEST_OUTPUT)
+    errors, are_cut = _end_of(call, error_log(log_path), LARGEST_ERRORS)
     return FinishedCommand(
         run=run,
         output=output,
-        truncated=truncated,
+        errors=errors,
+        truncated=is_cut or are_cut,
         taken=taken,
         discarded=tuple(kernel.redact.mask_secrets(path) for path in left if path not in kept),
         refusal=refusal,
@@ -121,7 +126,7 @@ def _is_left_behind(change: TreeChange) -> bool:
     return change.old is None and (is_shown or any(globs.matches(pattern, change.path) for pattern in LEFT_BEHIND))
 
 
-def _output(call: Call, run: GateRun) -> tuple[str, bool]:
+def _end_of(call: Call, log_path: str, most: int) -> tuple[str, bool]:
     """Return the end of what a command printed, and whether its beginning is cut off."""
-    log = call.kernel.files.read_tail(run.steps[0].log_path, limit=LARGEST_OUTPUT + 1)
-    return log[-LARGEST_OUTPUT:].decode(errors="replace"), len(log) > LARGEST_OUTPUT
+    log = call.kernel.files.read_tail(log_path, limit=most + 1)
+    return log[-most:].decode(errors="replace"), len(log) > most
