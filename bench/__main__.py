@@ -13,6 +13,7 @@ import msgspec
 from bench import results
 from bench.agents import agents
 from bench.build_errors import build_errors
+from bench.build_turns import build_turns
 from bench.builds import write_file
 from bench.checkouts import sync
 from bench.collisions import scan
@@ -45,6 +46,7 @@ CASES: Mapping[str, Case] = {
     "mcp": mcp,
     "forge": forge,
     "forge.errors": build_errors,
+    "forge.turns": build_turns,
     "forge.scan": deep_scan,
     "write_file": write_file,
     "throughput": throughput,

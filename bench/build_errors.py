@@ -41,6 +41,7 @@ def build_errors(effort: Effort) -> Iterator[Measurement]:
         ours=took,
         floor=floor,
         floor_name="one durable UPDATE",
+        budget=Budget("over", 2.0),
     )
     yield Measurement(
         name=f"{errors} equal errors of a build, {A_CALL} a call, each", ours=each, budget=Budget("at most", 2.0)

@@ -75,13 +75,14 @@ class Scene:
 
     def set_sandbox(self, sandbox: str) -> None:
         """Set `execution.sandbox` on the base branch."""
-        self._set_policy(POLICY % sandbox)
+        self.set_policy(POLICY % sandbox)
 
     def let_all_patch(self) -> None:
         """Let features be patched without plans, so that they can meet."""
-        self._set_policy("version: 1\npatch_policy: {enforce_plan: false, enforce_allowed_areas: false}\n")
+        self.set_policy("version: 1\npatch_policy: {enforce_plan: false, enforce_allowed_areas: false}\n")
 
-    def _set_policy(self, text: str) -> None:
+    def set_policy(self, text: str) -> None:
+        """Set the whole policy on the base branch."""
         (self.root / "agentic/orchestrator/policy.yaml").write_text(text)
         git(self.root, "commit", "-q", "-a", "-m", "Another policy")
 

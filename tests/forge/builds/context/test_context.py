@@ -10,7 +10,13 @@ from aop.adapters.models.tokenizer import O200kTokenizer
 from aop.brains.conversation import Observation, Reply, ToolCall, Turn, UserText
 from aop.core.ids import ObjectId
 from aop.forge.broker.role_briefs import role_prompt
-from aop.forge.builds.context.compaction import HEADING, Recollection, compacted, conversation_tokens
+from aop.forge.builds.context.compaction import (
+    HEADING,
+    ConversationSize,
+    Recollection,
+    compacted,
+    conversation_tokens,
+)
 from aop.forge.builds.context.messages import advancement, first_prompt, must_read
 from aop.forge.builds.documents import PhaseProgress, PlanTask
 from aop.kernel.ports.git import FileMode, TreeChange, TreeEntry
@@ -166,3 +172,16 @@ def test_a_summary_can_be_compacted_again() -> None:
     once = compacted(a_conversation(20), KNOWN, 10_000, words)
     again = compacted([*once, *a_conversation(20)[1:]], KNOWN, 10_000, words)
     assert (len(again), sum(HEADING in turn.text for turn in again)) == (6, 1)
+
+
+def test_each_turn_of_a_growing_conversation_is_counted_once() -> None:
+    counted: list[str] = []
+
+    def count_words(text: str) -> int:
+        counted.append(text)
+        return len(text.split())
+
+    size, turns = ConversationSize(count_words), [UserText(text="a b"), UserText(text="c")]
+    assert [size.of(turns[:1]), size.of(turns), size.of([*turns, UserText(text="d e")])] == [2, 3, 5]
+    assert counted == ["a b", "c", "d e"]
+    assert size.of([UserText(text="short")]) == 1

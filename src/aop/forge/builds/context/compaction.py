@@ -43,6 +43,24 @@ def conversation_tokens(turns: Sequence[Turn], count_tokens: Callable[[str], int
     return sum(count_tokens(text_of(turn)) for turn in turns)
 
 
+class ConversationSize:
+    """The size of a conversation that grows: each turn is counted once."""
+
+    def __init__(self, count_tokens: Callable[[str], int]) -> None:
+        self._count_tokens = count_tokens
+        self._tokens = 0
+        self._turns = 0
+        self._last: Turn | None = None
+
+    def of(self, turns: Sequence[Turn]) -> int:
+        """Return the size of the conversation now; one that was shortened is counted anew."""
+        if not 0 < self._turns <= len(turns) or turns[self._turns - 1] is not self._last:
+            self._tokens, self._turns = 0, 0
+        self._tokens += conversation_tokens(turns[self._turns :], self._count_tokens)
+        self._turns, self._last = len(turns), turns[-1]
+        return self._tokens
+
+
 def text_of(turn: Turn) -> str:
     """Return the text that a turn sends."""
     if isinstance(turn, UserText | Observation):

@@ -12,7 +12,7 @@ from aop.brains.conversation import Reply, Turn, UserText
 from aop.brains.ports import Called, Observed, Replied
 from aop.core.errors import BuildOnHold, Json
 from aop.core.roles import Role
-from aop.forge.builds.context.compaction import compacted, conversation_tokens
+from aop.forge.builds.context.compaction import ConversationSize, compacted
 from aop.forge.builds.documents import BuildCycle
 from aop.forge.builds.machine.events import Compacted
 from aop.forge.builds.run.agent_tools import AgentTools
@@ -32,6 +32,7 @@ class Course:
         self._steps = LoopSteps(parts.steps, prefix, kept=("news_", "reply_", "call_"))
         self._replied: Replied | None = None
         self._is_under_way = False
+        self._size = ConversationSize(parts.known.tokens)
 
     async def once(self, name: str, do: Callable[[], Awaitable[Json]]) -> Json:
         """Do a step of the loop once; a call has the operation id of its step."""
@@ -82,7 +83,7 @@ class Course:
     def compacted(self, turn: int, turns: Sequence[Turn]) -> tuple[Turn, ...] | None:
         """Return the conversation in fewer words if it is too long."""
         known, most = self.parts.known, self.parts.rules.compact_at_tokens
-        if conversation_tokens(turns, known.tokens) < most:
+        if self._size.of(turns) < most:
             return None
         self.parts.report("the conversation is shortened")
         self.call("forge.build_event", f"{self.run_id}-{turn}-compacted", event=msgspec.to_builtins(Compacted()))

@@ -40,7 +40,6 @@ class BuildKnowledge:
     def __init__(self, kernel: Kernel, build_id: str) -> None:
         self._kernel = kernel
         self.build_id = build_id
-        self._sizes: dict[str, int] = {}
 
     def cycle(self) -> BuildCycle:
         """Return the cycle. Raises: BuildNotBegun."""
@@ -100,11 +99,6 @@ class BuildKnowledge:
 
     def tokens(self, text: str) -> int:
         """Return the tokens of a text, or an estimate that is rather too large."""
-        if text not in self._sizes:
-            self._sizes[text] = self._counted(text)
-        return self._sizes[text]
-
-    def _counted(self, text: str) -> int:
         count: Callable[[str], int] | None = None if self._kernel.tokenizer is None else self._kernel.tokenizer.count
         try:
             return len(text) // CHARS_PER_TOKEN if count is None else count(text)

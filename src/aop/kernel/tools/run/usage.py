@@ -108,6 +108,7 @@ TOOLS = (
         roles=SYSTEM,
         run=record_turn,
         mutates=True,
+        brief=True,
         person_only=True,
     ),
 )
