@@ -158,7 +158,7 @@ def refused_path(world: World, tree: Tree) -> str:
 
 
 NO_REPORT = "No step wrote the report `junit.xml`."
-FEWER = "{} tests ran, and 3 run on the base: tests were removed, skipped or not found."
+ABSENT = " of the base did not run and pass: "
 NOTHING_RAN = "The report counts no test that ran."
 FAILURES = "The report counts 3 failed tests and 0 errors."
 
@@ -230,20 +230,20 @@ TRICKS: Mapping[str, tuple[Tree, str]] = {
     ),
     "G01-pytest-exit": (
         {"tests/test_cart.py": f"def test_fine():\n    __import__('pytest').exit('fine', returncode=0)\n\n{TESTS}"},
-        FEWER.format(1),
+        ABSENT,
     ),
     "G01-sys-exit": ({"src/cart.py": f"import sys\nsys.exit(0)\n{BROKEN}"}, "The step `test` did not pass"),
     "G02-exit-status": (with_plugin(EXIT_STATUS), FAILURES),
     "G03-deselect-all": (with_plugin(f"{EXIT_STATUS}\n{DESELECT_ALL}"), NOTHING_RAN),
-    "G03-deselect-what-fails": ({**with_plugin(DESELECT), "src/cart.py": RED}, FEWER.format(1)),
-    "G03-addopts-k": ({"pyproject.toml": pyproject('addopts = "-k nothing"'), "src/cart.py": RED}, FEWER.format(1)),
+    "G03-deselect-what-fails": ({**with_plugin(DESELECT), "src/cart.py": RED}, ABSENT),
+    "G03-addopts-k": ({"pyproject.toml": pyproject('addopts = "-k nothing"'), "src/cart.py": RED}, ABSENT),
     "G05-collect-only": ({"pyproject.toml": pyproject('addopts = "--collect-only"')}, NOTHING_RAN),
     "G05-ignore": (
         {
             "pyproject.toml": pyproject('addopts = "--ignore=tests"'),
             "more/test_fine.py": "def test_fine():\n    pass\n",
         },
-        FEWER.format(1),
+        ABSENT,
     ),
     "G05-help": ({"pyproject.toml": pyproject('addopts = "--help"')}, NO_REPORT),
     "G05-another-report": (
@@ -252,23 +252,23 @@ TRICKS: Mapping[str, tuple[Tree, str]] = {
     ),
     "G05-another-folder": (
         {"pyproject.toml": pyproject('testpaths = ["other"]'), "other/test_fine.py": "def test_fine():\n    pass\n"},
-        FEWER.format(1),
+        ABSENT,
     ),
     "G05-other-names": (
         {
             "pyproject.toml": pyproject('python_functions = ["check_*"]'),
             "tests/test_fine.py": "def check_fine():\n    pass\n",
         },
-        FEWER.format(1),
+        ABSENT,
     ),
     "G07-tests-deleted": (
         {"tests/test_cart.py": None, "tests/test_fine.py": "def test_fine():\n    pass\n"},
-        FEWER.format(1),
+        ABSENT,
     ),
     "G07-all-tests-deleted": ({"tests/test_cart.py": None}, "The step `test` did not pass: it ended with exit code 5"),
     "G07-tests-renamed": (
         {"tests/test_cart.py": TESTS.replace("test_one", "one").replace("test_two", "two"), "src/cart.py": RED},
-        FEWER.format(1),
+        ABSENT,
     ),
     "G07-skip": ({"tests/test_cart.py": marked("skip")}, NOTHING_RAN),
     "G07-xfail": ({"tests/test_cart.py": marked("xfail")}, NOTHING_RAN),
@@ -278,7 +278,7 @@ TRICKS: Mapping[str, tuple[Tree, str]] = {
             "tests/test_cart.py": TESTS.replace("assert total([2, 3]) == 5", "__import__('pytest').skip()"),
             "src/cart.py": SOURCE.replace("sum(prices)", "prices[0] if prices else 0"),
         },
-        FEWER.format(2),
+        ABSENT,
     ),
     "G06-package": ({"pytest/__init__.py": "raise SystemExit(0)\n"}, NO_REPORT),
     "G06-module-of-pytest": ({"iniconfig.py": "raise SystemExit(0)\n"}, NO_REPORT),
@@ -331,13 +331,13 @@ def test_where_a_person_permitted_the_file_the_report_is_looked_at_all_the_same(
 
 NODE_TRICKS: Mapping[str, tuple[Tree, str]] = {
     "no-trick": ({}, "The step `test` did not pass: it ended with exit code 1"),
-    "G01-exit-at-import-of-a-test": ({"test/cart.test.js": f"process.exit(0)\n{NODE_TESTS}"}, FEWER.format(1)),
-    "G01-exit-at-import-of-the-source": ({"src/cart.js": f"process.exit(0)\n{NODE_BROKEN}"}, FEWER.format(1)),
+    "G01-exit-at-import-of-a-test": ({"test/cart.test.js": f"process.exit(0)\n{NODE_TESTS}"}, ABSENT),
+    "G01-exit-at-import-of-the-source": ({"src/cart.js": f"process.exit(0)\n{NODE_BROKEN}"}, ABSENT),
     "G02-exit-code": (
         {"test/cart.test.js": f"process.on('exit', () => {{ process.exitCode = 0 }})\n{NODE_TESTS}"},
         "The step `test` did not pass",
     ),
-    "G07-tests-deleted": ({"test/cart.test.js": "require('node:test')('fine', () => {})\n"}, FEWER.format(1)),
+    "G07-tests-deleted": ({"test/cart.test.js": "require('node:test')('fine', () => {})\n"}, ABSENT),
     "G07-skip": ({"test/cart.test.js": NODE_TESTS.replace("test('", "test.skip('")}, NOTHING_RAN),
     "G07-todo": ({"test/cart.test.js": NODE_TESTS.replace("test('", "test.todo('")}, FAILURES),
     "G07-file-without-tests": ({"test/cart.test.js": None}, NOTHING_RAN),
@@ -346,7 +346,7 @@ NODE_TRICKS: Mapping[str, tuple[Tree, str]] = {
             "junit.xml": "<testsuite>" + '<testcase name="a"/>' * 3 + "</testsuite>\n",
             "test/cart.test.js": f"process.exit(0)\n{NODE_TESTS}",
         },
-        FEWER.format(1),
+        ABSENT,
     ),
 }
 
@@ -420,8 +420,10 @@ def test_a_policy_may_refuse_a_pass_after_a_failure_until_the_tree_changes(tmp_p
 FORGER = """import atexit
 
 def forge():
+    names = ("nothing", "one", "two")
+    cases = "".join(f'<testcase classname="tests.test_cart" name="test_{name}"/>' for name in names)
     with open("junit.xml", "w") as report:
-        report.write("<testsuite>" + '<testcase name="a"/>' * 3 + "</testsuite>")
+        report.write(f"<testsuite>{cases}</testsuite>")
     __import__("os")._exit(0)
 
 atexit.register(forge)
@@ -433,10 +435,9 @@ def test_code_under_test_can_forge_the_report_of_its_own_tests(world: World) -> 
     assert verdict(world, {"src/cart.py": f"{FORGER}{BROKEN}"}) == "pass"
 
 
-def test_as_many_tests_that_prove_nothing_pass(world: World) -> None:
-    """A known limit, told in docs/gates.md: tests are counted, not judged. The diff shows it."""
-    empty = "".join(f"def test_{number}():\n    pass\n\n" for number in range(3))
-    assert verdict(world, {"src/cart.py": BROKEN, "tests/test_cart.py": empty}) == "pass"
+def test_new_tests_that_prove_nothing_pass(world: World) -> None:
+    """A known limit, told in docs/gates.md: tests of the base are held to, new ones are not judged."""
+    assert verdict(world, {"tests/test_more.py": "def test_more():\n    pass\n"}) == "pass"
 
 
 POISONER = """import os, pathlib

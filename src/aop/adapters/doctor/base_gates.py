@@ -10,7 +10,7 @@ from aop.core.errors import Refusal
 from aop.core.ids import CommitId
 from aop.kernel.config.gates import Mode
 from aop.kernel.config.in_force import Config
-from aop.kernel.gates.base_verdicts import base_plan, run_on_base
+from aop.kernel.gates.base.base_verdicts import base_plan, run_on_base
 from aop.kernel.gates.gate_runs import decisive_step
 from aop.kernel.gates.steps import needed_modes
 from aop.kernel.gateway.calls import Call

@@ -16,12 +16,13 @@ from aop.gated.session.session import Session
 from aop.kernel.config.gates import Mode, Step, TestsParser
 from aop.kernel.config.in_force import Config
 from aop.kernel.features.worktree_hold import note_quarantined
-from aop.kernel.gates.baselines import tests_on_base
-from aop.kernel.gates.gate_runs import GatePlan, plan_gates, run_gates
+from aop.kernel.gates.base.base_tests import with_base_tests
+from aop.kernel.gates.base.baselines import tests_on_base
+from aop.kernel.gates.gate_runs import GatePlan, execute_gates, plan_gates
 from aop.kernel.gates.reports.verdict import Reports
 from aop.kernel.gates.steps import argv_of, definition_of, profile_named, with_verdict
 from aop.kernel.ports.git import FileContent
-from aop.kernel.record.documents.gate_runs import GateRun, Subject, Verdict
+from aop.kernel.record.documents.gate_runs import GateRun, Subject, TestBaseline, Verdict
 
 LARGEST_OUTPUT = 200_000
 
@@ -95,7 +96,7 @@ def run_mode(session: Session, mode: Mode) -> tuple[GateRun, str]:
 
 
 def run_in_worktree(
-    session: Session, plan: GatePlan, *, baseline: int | None = None, inputs: Mapping[str, bytes] | None = None
+    session: Session, plan: GatePlan, *, baseline: TestBaseline | None = None, inputs: Mapping[str, bytes] | None = None
 ) -> tuple[GateRun, str]:
     """Run a gate plan in the worktree with the plan's tree; return the run and its output."""
     kernel, name = session.kernel, session.name
@@ -105,9 +106,10 @@ def run_in_worktree(
     for path, content in (inputs or {}).items():
         kernel.files.write((checkout / path).relative_to(kernel.files.root).as_posix(), content, durable=False)
     try:
-        run = run_gates(session.call, plan, checkout, baseline=baseline)
+        run = execute_gates(session.call, plan, checkout, baseline=baseline).run
     finally:
         kernel.git.worktrees.discard_strays(name, session.known.tree)
+    run = with_base_tests(session.call, plan, run, baseline)
     session.runs.append(run)
     foreign = [f"`{path}` was not changed with `safe_patch`, and was left out." for path in strays]
     return run, "\n".join([*foreign, output_of(session, run)])

@@ -196,9 +196,19 @@ class TestingRules(Section, frozen=True, kw_only=True):
     framework: Literal["pytest"]
     coverage: CoverageRules
     allow_fewer_tests: bool
-    """Whether fewer tests than on the base are only told, and not a failure."""
+    """Whether a test of the base that no longer runs is only told, and not a failure."""
     allow_flaky_gates: bool
     """Whether a pass on a tree on which the same gates failed before is only told, and not a failure."""
+
+
+class GateRules(Section, frozen=True, kw_only=True):
+    base_tests: Literal["always", "changed", "off"]
+    """When the tests of the base run once more on a feature's code, as the base has them."""
+    test_files: Texts
+    """The tests, with their helpers and data, which the base then provides."""
+
+    def __post_init__(self) -> None:
+        demand_each(flaws.in_glob, self.test_files, "test_files")
 
 
 class MergePolicy(Section, frozen=True, kw_only=True):
@@ -244,6 +254,7 @@ class Policy(Section, frozen=True, kw_only=True):
     execution: ExecutionRules
     implementation: Implementation
     testing: TestingRules
+    gates: GateRules
     merge_policy: MergePolicy
     worktree: WorktreeRules
     planning: PlanningRules

@@ -108,12 +108,18 @@ KEY_WORDS: Mapping[str, str] = {
         "Whether a report that no parser can read is skipped instead of refused."
     ),
     "testing.allow_fewer_tests": (
-        "Whether a run with fewer tests than on the base passes, with a finding, instead of failing."
+        "Whether a run in which a test of the base is missing, and the plan does not name it, passes, with a finding, "
+        "instead of failing."
     ),
     "testing.allow_flaky_gates": (
         "Whether gates that failed on a tree and pass on it later pass, with a finding, instead of failing "
         "until the tree changes."
     ),
+    "gates.base_tests": (
+        "When the tests of the base run once more, as the base has them, on the code of a feature, in the `full` and "
+        "`merge` gates: `changed` where it touches tests, their helpers or their configuration, `always`, or `off`."
+    ),
+    "gates.test_files": "Which files are tests, their helpers and their data; the base provides them for that run.",
     "merge_policy.require_user_approval": "Whether a person must approve the very tree that lands.",
     "merge_policy.allowed_strategies": "How a feature may land: `merge_commit`, `squash` or `rebase`; at least one.",
     "merge_policy.checkout": (
@@ -253,8 +259,8 @@ KEY_WORDS: Mapping[str, str] = {
         "The modes that must leave the coverage report; in others it is not read."
     ),
     "profiles.<name>.parsers.tests.type": (
-        "`junit_xml`: the outcome of each test. With it, an exit code 0 without a report is a failure, and so are "
-        "fewer tests than on the base."
+        "`junit_xml`: the outcome of each test. With it, an exit code 0 without a report is a failure, and so is "
+        "a test of the base that is missing."
     ),
     "profiles.<name>.parsers.tests.path": (
         "Where the steps leave the report of the tests, from the root; a glob sums up several files."
@@ -307,6 +313,7 @@ SECTION_WORDS: Mapping[str, str] = {
     "execution.limits": "How much of the machine one step may use.",
     "implementation": "How AOP itself is built.",
     "testing": "What is demanded of tests.",
+    "gates": "What gate runs demand beyond their steps.",
     "testing.coverage": "What is demanded of coverage.",
     "testing.coverage.minimums": "Below these a run fails.",
     "testing.coverage.targets": "What is aimed at.",

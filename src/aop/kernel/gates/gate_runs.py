@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.core.errors import CoverageBelowMinimum, Fault, GateFailed, GateTimeout, Json, Refusal, TransientExecFailure
-from aop.core.ids import FeatureId, GateRunId
+from aop.core.ids import FeatureId, GateRunId, TreeId
 from aop.kernel.config.gates import Mode, Modes, Profile, Step
 from aop.kernel.config.in_force import Config
 from aop.kernel.config.policy import ExecutionRules, Policy
@@ -20,6 +20,7 @@ from aop.kernel.features.lifecycle import store_feature
 from aop.kernel.features.trees import is_at_or_below
 from aop.kernel.features.worktree_extras import CheckoutExtras, SetupTarget, command_for, set_up_checkout
 from aop.kernel.gates.flaky import known_failure, with_known_failure
+from aop.kernel.gates.reports.test_comparison import TestNames
 from aop.kernel.gates.reports.verdict import Reports, ReportVerdict, judge_reports, remove_old_reports, reports_of
 from aop.kernel.gates.steps import definition_of, effective_steps, profile_named
 from aop.kernel.gateway.calls import Call
@@ -27,9 +28,9 @@ from aop.kernel.ports.git import FileMode
 from aop.kernel.ports.processes import CommandResult, Ending
 from aop.kernel.record.documents.base import digest_of
 from aop.kernel.record.documents.features import FeatureState
-from aop.kernel.record.documents.gate_runs import GateRun, StepResult, Subject, Verdict
+from aop.kernel.record.documents.gate_runs import GateRun, StepResult, Subject, TestBaseline, Verdict
 from aop.kernel.record.documents.obligations import ObligationLedger
-from aop.kernel.record.documents.plans import Plan
+from aop.kernel.record.documents.plans import Plan, TestChange
 from aop.kernel.record.port import Transaction
 from aop.kernel.record.projections import folder_of
 
@@ -58,6 +59,14 @@ class GatePlan(Struct, frozen=True, kw_only=True):
     config_hash: str
     extras: CheckoutExtras = CheckoutExtras()
     """The extras of the checkout in which it runs."""
+    own_definition: str = ""
+    """The definition without what the feature's plan adds; empty if that adds nothing."""
+    test_changes: tuple[TestChange, ...] = ()
+    """The tests of the base that the feature's plan removes or changes."""
+    set_up_tree: TreeId | None = None
+    """The tree that a person is asked about if the set-up needs the network; None for that of the subject."""
+    keeps_going: bool = False
+    """Whether the steps after one that failed run too."""
     named_tests: tuple[str, ...] = ()
     """The tests whose outcome is looked up in the test report."""
     logs: str = ""
@@ -71,6 +80,7 @@ def plan_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Confi
     profile = profile_named(config.gates, state.gate_profile)
     steps = effective_steps(state.gate_profile, profile, mode, plan, config.policy)
     own = len(profile.modes.steps(mode) or ())
+    changes = (plan.test_changes or ()) if plan is not None else ()
     return GatePlan(
         feature_id=state.feature_id,
         profile_name=state.gate_profile,
@@ -80,8 +90,12 @@ def plan_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Confi
         added=steps[own:],
         reports=reports_of(state.gate_profile, profile, mode, config.policy),
         subject=Subject(
-            tree=state.tree, base_commit=state.base_commit, definition=definition_of(steps, profile, config.policy)
+            tree=state.tree,
+            base_commit=state.base_commit,
+            definition=definition_of(steps, profile, config.policy, changes),
         ),
+        own_definition=definition_of(profile.modes.steps(mode) or (), profile, config.policy),
+        test_changes=changes,
         policy=config.policy,
         config_hash=config.hash,
     )
@@ -158,10 +172,23 @@ def shared_identity(machine: str) -> str:
     return machine.partition(_OWN_PROGRAMS)[0]
 
 
-def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | None = None) -> GateRun:
+class ExecutedGates(Struct, frozen=True, kw_only=True):
+    """A gate run, together with the names of all its tests, which its document does not hold."""
+
+    run: GateRun
+    names: TestNames | None
+    """None without a test report."""
+
+
+def run_gates(call: Call, plan: GatePlan, checkout: Path) -> GateRun:
+    """Run the steps in a checkout of the plan's tree, without regard to the base. Raises: as `execute_gates`."""
+    return execute_gates(call, plan, checkout).run
+
+
+def execute_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: TestBaseline | None = None) -> ExecutedGates:
     """Run the steps in a checkout of the plan's tree: in order up to the first failure, or all in parallel.
 
-    `baseline` is how many tests run on the base, where that is known.
+    `baseline` has the tests that run on the base, where they are known.
     Raises: WorktreeSetupFailed, SetupNeedsNetwork.
     """
     kernel = call.kernel
@@ -179,6 +206,7 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | Non
             profile=plan.profile,
             policy=plan.policy,
             baseline=baseline,
+            test_changes=plan.test_changes,
             named_tests=plan.named_tests,
         )
         if _first_failure(step_runs) is None:
@@ -186,11 +214,11 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | Non
     failed = _first_failure(step_runs)
     if failed is not None:
         # The report of a run that failed proves nothing; it only says how many tests there were.
-        outcome = msgspec.structs.replace(_verdict_of_step(failed), tests=outcome.tests)
+        outcome = msgspec.structs.replace(_verdict_of_step(failed), tests=outcome.tests, names=outcome.names)
     with kernel.record.read() as view:
         failure = known_failure(view, plan.feature_id, plan.mode, plan.subject)
     outcome = with_known_failure(outcome, failure, plan.policy)
-    return GateRun(
+    run = GateRun(
         version=1,
         run_id=run_id,
         feature_id=plan.feature_id,
@@ -210,12 +238,13 @@ def run_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: int | Non
         started_at=started,
         finished_at=kernel.now(),
     )
+    return ExecutedGates(run=run, names=outcome.names)
 
 
 def _set_up(call: Call, plan: GatePlan, checkout: Path) -> CheckoutExtras:
     target = SetupTarget(
         feature_id=plan.feature_id,
-        tree=plan.subject.tree,
+        tree=plan.set_up_tree or plan.subject.tree,
         base_commit=plan.subject.base_commit,
         folder=checkout,
         logs=plan.logs,
@@ -244,7 +273,7 @@ def _run_steps(call: Call, plan: GatePlan, steps: Sequence[Step], checkout: Path
     for step in steps:
         call.report(f"{what}, step {every.index(step) + 1} of {len(every)}: {step.name}")
         step_runs.append(_run_step(call, plan, step, checkout, f"{run_id}-{step.name}"))
-        if step_runs[-1].result.outcome != "passed":
+        if step_runs[-1].result.outcome != "passed" and not plan.keeps_going:
             break
     return step_runs
 

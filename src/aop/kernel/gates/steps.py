@@ -16,7 +16,7 @@ from aop.kernel.config.in_force import Config
 from aop.kernel.config.policy import Policy
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.gate_runs import GateRun, Subject, Verdict
-from aop.kernel.record.documents.plans import OverrideStep, Plan
+from aop.kernel.record.documents.plans import OverrideStep, Plan, TestChange
 
 METACHARACTERS = frozenset(";|&<>`$\n\r")
 
@@ -110,7 +110,9 @@ def _tighten(step: Step, override: OverrideStep, mode: Mode, policy: Policy) -> 
     )
 
 
-def definition_of(steps: Sequence[Step], profile: Profile, policy: Policy) -> str:
+def definition_of(
+    steps: Sequence[Step], profile: Profile, policy: Policy, test_changes: Sequence[TestChange] = ()
+) -> str:
     """Return the hash of all settings that decide what a pass means."""
     meaning = {
         "steps": msgspec.to_builtins(steps),
@@ -118,7 +120,10 @@ def definition_of(steps: Sequence[Step], profile: Profile, policy: Policy) -> st
         "thresholds": msgspec.to_builtins(profile.thresholds),
         "testing": msgspec.to_builtins(policy.testing),
         "execution": msgspec.to_builtins(policy.execution),
+        "base_tests": [policy.gates.base_tests, *policy.gates.test_files],
     }
+    if test_changes:
+        meaning["test_changes"] = msgspec.to_builtins(test_changes)
     if not policy.worktree.gives_nothing:
         meaning["worktree"] = msgspec.to_builtins(policy.worktree)
     return hashlib.sha256(canonical_json(meaning)).hexdigest()

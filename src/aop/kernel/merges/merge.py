@@ -31,8 +31,10 @@ from aop.kernel.config.gates import Mode
 from aop.kernel.config.in_force import Config
 from aop.kernel.config.policy import MergeStrategy
 from aop.kernel.features.lifecycle import require_status
-from aop.kernel.gates.baselines import tests_on_base
-from aop.kernel.gates.gate_runs import GatePlan, plan_gates, run_gates, subjects_by_mode
+from aop.kernel.gates.base.base_tests import with_base_tests
+from aop.kernel.gates.base.baselines import tests_on_base
+from aop.kernel.gates.gate_runs import GatePlan, execute_gates, plan_gates, subjects_by_mode
+from aop.kernel.gates.reports.test_comparison import TestNames
 from aop.kernel.gates.steps import missing_proof
 from aop.kernel.gateway.calls import Call, Kernel
 from aop.kernel.locks.leases import read_clock
@@ -299,12 +301,25 @@ def commit_message(message: str, state: FeatureState, approval: Approval | None)
     return f"{body}\n\n" + "\n".join(trailers) + "\n"
 
 
-def run_merge_gates(call: Call, ready: MergeReadiness, prepared: PreparedMerge) -> GateRun:
+class MergedBaseline(Struct, frozen=True, kw_only=True):
+    """The tests that ran on a merged tree, for the next feature to be compared with."""
+
+    definition: str
+    names: TestNames
+
+
+def run_merge_gates(
+    call: Call, ready: MergeReadiness, prepared: PreparedMerge
+) -> tuple[GateRun, MergedBaseline | None]:
     """Run the merge gates on the merged tree, in a scratch checkout. Raises: UnknownGateProfileOrMode, NoGateSteps."""
     plan = _merge_gate_plan(call, ready, prepared)
     baseline = tests_on_base(call, plan)
     with call.kernel.git.worktrees.scratch(prepared.merge_commit) as checkout:
-        return run_gates(call, plan, checkout, baseline=baseline)
+        executed = execute_gates(call, plan, checkout, baseline=baseline)
+    tests = None
+    if executed.names is not None:
+        tests = MergedBaseline(definition=plan.own_definition, names=executed.names)
+    return with_base_tests(call, plan, executed.run, baseline), tests
 
 
 def _merge_gate_plan(call: Call, ready: MergeReadiness, prepared: PreparedMerge) -> GatePlan:

@@ -12,7 +12,7 @@ from aop.core.errors import CoverageBelowMinimum, WorktreeSetupFailed
 from aop.core.ids import CommitId
 from aop.kernel.config.gates import Mode
 from aop.kernel.config.in_force import Config
-from aop.kernel.gates.base_verdicts import PROFILE, base_plan, run_on_base
+from aop.kernel.gates.base.base_verdicts import PROFILE, base_plan, run_on_base
 from aop.kernel.gates.causes import Cause, cause_of
 from aop.kernel.gates.gate_runs import decisive_step
 from aop.kernel.gateway.calls import Call

@@ -48,10 +48,11 @@ class TestReport(Struct, frozen=True, kw_only=True):
 
 
 class ReportedTest(Struct, frozen=True, kw_only=True):
-    """One test by its full name, and whether it passed; skipped is not passed."""
+    """One test by its full name, and whether it ran and passed; skipped is neither."""
 
     name: str
     passed: bool
+    ran: bool = True
 
 
 Report = CoverageReport | TestReport

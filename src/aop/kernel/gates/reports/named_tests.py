@@ -1,4 +1,4 @@
-"""Named tests: their outcome in a report, whichever way each spells them."""
+"""Named tests: their outcome and their file, whichever way each spells them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 from aop.kernel.gates.reports.measurements import ReportedTest
 
 Fate = Literal["passed", "not_passed", "absent"]
-_ENDINGS = (".py", ".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".java", ".kt", ".rs", ".go")
+_ENDINGS = (".py", ".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".mts", ".cts", ".java", ".kt", ".rs", ".go")
 
 
 def fates_of_tests(named: Sequence[str], cases: Iterable[ReportedTest]) -> dict[str, Fate]:
@@ -29,9 +29,48 @@ def dotted_name(name: str) -> str:
     file, separator, rest = name.strip().partition("::")
     if not separator:
         return file
+    return f"{_without_ending(file).replace('/', '.')}.{rest.replace('::', '.')}"
+
+
+def is_test_file(name: str) -> bool:
+    """Tell whether a name is that of a whole file, and not of a test in it."""
+    return "::" not in name and name.endswith(_ENDINGS)
+
+
+def names_test(named: str, test: str) -> bool:
+    """Tell whether a name in a plan means a test of a report: the test, its class, or its whole file."""
+    named = named.strip()
+    if is_test_file(named):
+        return lies_in(test, named)
+    file, _, rest = named.partition("::")
+    plain = test.partition("[")[0]
+    if any(_is_same(dotted_name(named), dotted_name(spelled)) for spelled in (test, plain)):
+        return True
+    inside = rest.replace("::", ".")
+    if not inside or not lies_in(test, file):
+        return False
+    return any(spelled.endswith(f".{inside}") for spelled in (test, plain)) or f".{inside}." in plain
+
+
+def lies_in(test: str, path: str) -> bool:
+    """Tell whether a test may lie in a file, by its name in the report: a report may omit the first folders."""
+    spelled = test.replace("::", ".").replace("/", ".")
+    if path.endswith("_test.go"):
+        # Go names the package, which is a folder.
+        folder = path.rpartition("/")[0].replace("/", ".")
+        return not folder or f".{folder}." in f".{spelled}"
+    parts = _without_ending(path).split("/")
+    endings = [".".join(parts[first:]) for first in range(len(parts))]
+    if path.endswith(".rs"):
+        # The name of the package comes first.
+        return any(f".{ending}." in f".{spelled}" for ending in endings)
+    return any(spelled.startswith(f"{ending}.") for ending in endings)
+
+
+def _without_ending(path: str) -> str:
     for ending in _ENDINGS:
-        file = file.removesuffix(ending)
-    return f"{file.replace('/', '.')}.{rest.replace('::', '.')}"
+        path = path.removesuffix(ending)
+    return path
 
 
 def _is_same(named: str, reported: str) -> bool:

@@ -14,8 +14,17 @@ from aop.kernel.config.policy import Policy
 from aop.kernel.gates.reports.coverage import LARGEST_REPORT, PARSERS, judge_coverage, parse_report
 from aop.kernel.gates.reports.measurements import Report, ReportedTest, TestReport, UnreadableReport
 from aop.kernel.gates.reports.named_tests import fates_of_tests
+from aop.kernel.gates.reports.test_comparison import (
+    TestNames,
+    compare_tests,
+    names_of,
+    removal_text,
+    unnamed_tests,
+)
 from aop.kernel.gates.reports.xml import cases_in_junit
 from aop.kernel.ports.files import Files
+from aop.kernel.record.documents.gate_runs import TestBaseline
+from aop.kernel.record.documents.plans import TestChange
 
 MOST_REPORT_FILES = 5_000
 UNKNOWN_BASE = "The gates left no test report on the base, so nothing shows whether tests are missing now."
@@ -39,6 +48,8 @@ class ReportVerdict(Struct, frozen=True, kw_only=True):
 
     coverage: Mapping[str, Json] = {}
     tests: Mapping[str, Json] = {}
+    names: TestNames | None = None
+    """The tests of the report by name; None without one."""
     failure_code: str = ""
     failure: str = ""
     findings: tuple[str, ...] = ()
@@ -82,25 +93,48 @@ def judge_reports(
     *,
     profile: Profile,
     policy: Policy,
-    baseline: int | None,
+    baseline: TestBaseline | None,
+    test_changes: Sequence[TestChange] = (),
     named_tests: Sequence[str] = (),
 ) -> ReportVerdict:
     """Read every report that the mode must leave, and judge it."""
     outcome = ReportVerdict()
     try:
         if reports.tests is not None:
-            outcome = _verdict_on_tests(_summed_test_report(files, reports.tests, checkout), baseline, policy)
-            if baseline is None:
-                outcome = msgspec.structs.replace(outcome, findings=(*outcome.findings, UNKNOWN_BASE))
+            outcome = _verdict_on_tests(_summed_test_report(files, reports.tests, checkout))
+            cases = [*_reported_cases(files, reports.tests, checkout)]
+            outcome = _compared(outcome, names_of(cases), baseline, test_changes, policy)
+            if named_tests:
+                fates: Json = dict(fates_of_tests(named_tests, cases))
+                outcome = msgspec.structs.replace(outcome, tests={**outcome.tests, "named": fates})
         if reports.coverage is not None and not outcome.failure_code:
             report = _coverage_report(files, reports.coverage, checkout)
-            outcome = _with_coverage(outcome, report, profile, policy, baseline)
-        if reports.tests is not None and named_tests:
-            fates: Json = dict(fates_of_tests(named_tests, _reported_cases(files, reports.tests, checkout)))
-            outcome = msgspec.structs.replace(outcome, tests={**outcome.tests, "named": fates})
+            outcome = _with_coverage(outcome, report, profile, policy)
     except (FileNotFound, UnreadableReport) as error:
         return ReportVerdict(failure_code=GateFailed.code, failure=str(error))
     return outcome
+
+
+def _compared(
+    outcome: ReportVerdict,
+    names: TestNames,
+    baseline: TestBaseline | None,
+    test_changes: Sequence[TestChange],
+    policy: Policy,
+) -> ReportVerdict:
+    """Add the comparison with the base: each of its tests passes, or the plan names it."""
+    tests = {**outcome.tests, "ran_on_base": baseline.ran if baseline else None}
+    outcome = msgspec.structs.replace(outcome, tests=tests, names=names)
+    if baseline is None or baseline.ran is None:
+        return msgspec.structs.replace(outcome, findings=(*outcome.findings, UNKNOWN_BASE))
+    comparison, removed = compare_tests(names, baseline)
+    tests["comparison"] = msgspec.to_builtins(comparison)
+    unnamed = unnamed_tests(removed, test_changes)
+    if outcome.failure_code or not unnamed:
+        return msgspec.structs.replace(outcome, tests=tests)
+    if policy.testing.allow_fewer_tests:
+        return msgspec.structs.replace(outcome, tests=tests, findings=(*outcome.findings, removal_text(unnamed)))
+    return msgspec.structs.replace(outcome, tests=tests, failure_code=GateFailed.code, failure=removal_text(unnamed))
 
 
 def _reported_cases(files: Files, parser: TestsParser, checkout: Path) -> Iterator[ReportedTest]:
@@ -133,13 +167,11 @@ def _parse(files: Files, parser: str, path: str, shown: str) -> Report:
         raise UnreadableReport(f"The report `{shown}` cannot be read: {error}") from error
 
 
-def _with_coverage(
-    outcome: ReportVerdict, report: Report | None, profile: Profile, policy: Policy, baseline: int | None
-) -> ReportVerdict:
+def _with_coverage(outcome: ReportVerdict, report: Report | None, profile: Profile, policy: Policy) -> ReportVerdict:
     if report is None:
         return outcome
     if isinstance(report, TestReport):
-        return _verdict_on_tests(report, baseline, policy)
+        return _verdict_on_tests(report)
     verdict = judge_coverage(report, profile.thresholds, policy.testing.coverage)
     outcome = msgspec.structs.replace(outcome, coverage=msgspec.to_builtins(verdict.figures))
     if verdict.problems:
@@ -148,20 +180,15 @@ def _with_coverage(
     return outcome
 
 
-def _verdict_on_tests(report: TestReport, baseline: int | None, policy: Policy) -> ReportVerdict:
+def _verdict_on_tests(report: TestReport) -> ReportVerdict:
     ran = report.tests - report.skipped
-    tests: dict[str, Json] = {**msgspec.to_builtins(report), "ran": ran, "ran_on_base": baseline}
+    tests: dict[str, Json] = {**msgspec.to_builtins(report), "ran": ran, "ran_on_base": None}
     if report.failures or report.errors:
         why = f"The report counts {report.failures} failed tests and {report.errors} errors."
         return ReportVerdict(tests=tests, failure_code=GateFailed.code, failure=why)
     if ran < 1:
         return ReportVerdict(tests=tests, failure_code=GateFailed.code, failure="The report counts no test that ran.")
-    if baseline is None or ran >= baseline:
-        return ReportVerdict(tests=tests)
-    fewer = f"{ran} tests ran, and {baseline} run on the base: tests were removed, skipped or not found."
-    if policy.testing.allow_fewer_tests:
-        return ReportVerdict(tests=tests, findings=(fewer,))
-    return ReportVerdict(tests=tests, failure_code=GateFailed.code, failure=fewer)
+    return ReportVerdict(tests=tests)
 
 
 def _from_root(files: Files, checkout: Path, path: str) -> str:

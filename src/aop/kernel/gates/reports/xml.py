@@ -151,7 +151,7 @@ class _Junit:
             worst = next((outcome for outcome in _OUTCOMES.values() if outcome in self._outcomes), None)
             if worst is not None:
                 self.counted[worst] += 1
-            self.cases.append(ReportedTest(name=self._name, passed=worst is None))
+            self.cases.append(ReportedTest(name=self._name, passed=worst is None, ran=worst != "skipped"))
 
 
 def read_junit(data: bytes) -> TestReport:

@@ -42,6 +42,38 @@ class Subject(Struct, frozen=True, kw_only=True):
     """The hash of the steps, parsers and thresholds that were run."""
 
 
+class BaseTestsRun(Struct, frozen=True, kw_only=True):
+    """The tests of the base, run as the base has them on the code of a feature."""
+
+    tree: TreeId
+    """The code of the feature, with the tests, test helpers and test configuration of the base."""
+    definition: str
+    """Of the gates that ran, without what a plan adds."""
+    steps: tuple[StepResult, ...]
+    failed: tuple[str, ...] = ()
+    """The tests that pass on the base, and do not pass so; at most 500."""
+    failed_count: int = 0
+    left_out: tuple[str, ...] = ()
+    """The test files of the base that the plan names as a whole."""
+
+
+class TestComparison(Struct, frozen=True, kw_only=True):
+    """The tests of a run beside those of the base, by name."""
+
+    passed_sha256: str
+    """The digest of the sorted names of all tests that passed, one a line."""
+    base_sha256: str
+    """The digest of those that ran on the base."""
+    removed: tuple[str, ...] = ()
+    """The tests that ran on the base, and did not pass in this run; at most 500."""
+    removed_count: int = 0
+    added: tuple[str, ...] = ()
+    """The tests that passed in this run, and did not run on the base; at most 500."""
+    added_count: int = 0
+    base_tests: BaseTestsRun | None = None
+    """None where they did not run."""
+
+
 class GateRun(Document, frozen=True, kw_only=True):
     """One run of one mode of a gate profile on one tree."""
 
@@ -59,6 +91,7 @@ class GateRun(Document, frozen=True, kw_only=True):
     steps: tuple[StepResult, ...]
     coverage: Mapping[str, Any] = {}
     tests: Mapping[str, Any] = {}
+    """The figures of the test report, the outcome of `named` tests, and the `comparison` with the base."""
     findings: tuple[str, ...] = ()
     """Warnings for a person, although the run passed."""
     sandbox_level: str
@@ -86,12 +119,17 @@ class BaseVerdict(Document, frozen=True, kw_only=True):
 
 
 class TestBaseline(Document, frozen=True, kw_only=True):
-    """How many tests run on a commit of the base branch: what a feature must not fall below."""
+    """The tests that run on a commit of the base branch, by name: each must still pass on a feature."""
 
     kind: ClassVar[str] = "test_baseline"
 
     commit: CommitId
     definition: str
-    """Of the gates that counted them: other steps count other tests."""
+    """Of the gates that ran them, without what a plan adds: other steps run other tests."""
     ran: int | None
     """None when the gates of the base itself left no report: then there is nothing to compare with."""
+    passed: tuple[str, ...] | None = None
+    """The names of those that passed, sorted; one that ran twice stands there twice. None in a record from before
+    names were compared: then they are measured again."""
+    failed: tuple[str, ...] = ()
+    """The names of those that ran and failed."""

@@ -44,6 +44,15 @@ class VerificationOverrides(PlanPart, frozen=True, kw_only=True):
     modes: OverrideModes
 
 
+class TestChange(PlanPart, frozen=True, kw_only=True):
+    """A test of the base that a feature removes, renames or contradicts; a whole file stands for all of its tests."""
+
+    test: NonEmpty
+    """The test by its name, or a file of tests: `tests/test_cart.py::test_total`, `tests/test_cart.py`."""
+    reason: Annotated[str, Meta(min_length=5)]
+    """Why it is no longer right."""
+
+
 class Plan(PlanPart, frozen=True, kw_only=True):
     """A plan as a planner submits it and as `plan.json` holds it (AOP-066..080)."""
 
@@ -62,6 +71,8 @@ class Plan(PlanPart, frozen=True, kw_only=True):
     revision_of: Positive | None = None
     revision_reason: NonEmpty | None = None
     verification_overrides: VerificationOverrides | None = None
+    test_changes: Annotated[tuple[TestChange, ...], Meta(max_length=500)] | None = None
+    """The tests of the base that the feature removes, renames or contradicts; without it each of them must pass."""
 
 
 class AcceptedPlan(Document, frozen=True, kw_only=True):

@@ -14,8 +14,8 @@ from aop.core.structs import copy_fields
 from aop.kernel.config.policy import MergeStrategy
 from aop.kernel.features.lifecycle import require_status, store_feature, with_status
 from aop.kernel.features.worktree_hold import held_feature
-from aop.kernel.gates.base_verdicts import store_merged_verdicts
-from aop.kernel.gates.baselines import store_baseline
+from aop.kernel.gates.base.base_verdicts import store_merged_verdicts
+from aop.kernel.gates.base.baselines import store_baseline
 from aop.kernel.gates.gate_runs import evidence_pointers, gate_failure, record_run
 from aop.kernel.gates.steps import with_verdict
 from aop.kernel.gateway.calls import (
@@ -35,6 +35,7 @@ from aop.kernel.locks.leases import read_clock
 from aop.kernel.merges.approval_tokens import token_for
 from aop.kernel.merges.base_moves import conflict_before_merge, send_back
 from aop.kernel.merges.merge import (
+    MergedBaseline,
     MergeReadiness,
     PreparedMerge,
     check_approvable,
@@ -143,6 +144,8 @@ class MergeIntent(Struct, frozen=True, kw_only=True):
     feature_id: FeatureId
     prepared: PreparedMerge
     gate_run: GateRun
+    tests: MergedBaseline | None = None
+    """None without a test report."""
 
 
 def ready_to_merge(call: Call, arguments: MergeArguments) -> Outcome:
@@ -157,11 +160,11 @@ def ready_to_merge(call: Call, arguments: MergeArguments) -> Outcome:
             ready = check_ready(kernel, view, state, arguments.user_approval_token, arguments.merge_strategy)
         prepared = prepare_merge(call, ready, arguments.merge_strategy, arguments.commit_message)
         _check_checkout(kernel, arguments, prepared)
-        run = run_merge_gates(call, ready, prepared)
+        run, tests = run_merge_gates(call, ready, prepared)
         if run.verdict is not Verdict.PASS:
             return call.commit(lambda tx: _record_failure(tx, call, arguments, run))
         _check_checkout(kernel, arguments, prepared)
-        intent = MergeIntent(feature_id=state.feature_id, prepared=prepared, gate_run=run)
+        intent = MergeIntent(feature_id=state.feature_id, prepared=prepared, gate_run=run, tests=tests)
         call.intend(msgspec.to_builtins(intent))
         _spend_approval(call, ready)
         try:
@@ -238,8 +241,8 @@ def _finish_merge(call: Call, intent: MergeIntent) -> Outcome:
         evidence = msgspec.structs.replace(after.evidence, merge=proof)
         after = msgspec.structs.replace(after, evidence=evidence, locks=HeldLocks())
         tx.put(run, run.run_id)
-        if "ran" in run.tests:
-            store_baseline(tx, prepared.merge_commit, run)
+        if intent.tests is not None:
+            store_baseline(tx, prepared.merge_commit, intent.tests.definition, run, intent.tests.names)
         store_merged_verdicts(tx, state, run)
         stored = store_feature(tx, state, after, now=kernel.now())
         tx.append(

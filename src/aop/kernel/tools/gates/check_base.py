@@ -10,7 +10,7 @@ from aop.core.errors import BaseBranchUnusable, BaseGatesFail
 from aop.core.ids import CommitId, FeatureId
 from aop.kernel.config.gates import Mode
 from aop.kernel.config.in_force import Config
-from aop.kernel.gates.base_verdicts import (
+from aop.kernel.gates.base.base_verdicts import (
     PROFILE,
     base_plan,
     known_verdict,

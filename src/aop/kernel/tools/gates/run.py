@@ -14,13 +14,14 @@ from aop.kernel.features.change_requests import open_requests
 from aop.kernel.features.lifecycle import LIVING, require_status, store_feature, with_status
 from aop.kernel.features.worktree_hold import held_worktree, note_quarantined
 from aop.kernel.gates import gate_runs
-from aop.kernel.gates.baselines import tests_on_base
+from aop.kernel.gates.base.base_tests import with_base_tests
+from aop.kernel.gates.base.baselines import tests_on_base
 from aop.kernel.gates.progress import GATES_RUN, with_progress
 from aop.kernel.gates.steps import with_verdict
 from aop.kernel.gateway.calls import Answer, Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import GATE_RUNNERS
 from aop.kernel.record.documents.features import FeatureState, Status
-from aop.kernel.record.documents.gate_runs import GateRun, StepResult, Verdict
+from aop.kernel.record.documents.gate_runs import GateRun, StepResult, TestBaseline, Verdict
 from aop.kernel.record.documents.obligations import ObligationLedger
 from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.kernel.record.port import Snapshot, Transaction
@@ -75,6 +76,7 @@ def run(call: Call, arguments: RunGatesArguments) -> Outcome:
             return call.commit(lambda tx: _record_reuse(tx, call, arguments, passed))
         baseline = tests_on_base(call, plan)
         finished = _run_in_worktree(call, state, plan, baseline)
+        finished = with_base_tests(call, plan, finished, baseline)
         return call.commit(lambda tx: _record(tx, call, arguments, finished))
 
 
@@ -89,12 +91,14 @@ def _refuse_other_profile(state: FeatureState, arguments: RunGatesArguments) -> 
         )
 
 
-def _run_in_worktree(call: Call, state: FeatureState, plan: gate_runs.GatePlan, baseline: int | None) -> GateRun:
+def _run_in_worktree(
+    call: Call, state: FeatureState, plan: gate_runs.GatePlan, baseline: TestBaseline | None
+) -> GateRun:
     git = call.kernel.git
     checkout = git.worktrees.ensure(state.feature_id, state.branch)
     note_quarantined(call, state.feature_id, git.worktrees.clear_strays(state.feature_id, state.tree))
     try:
-        return gate_runs.run_gates(call, plan, checkout, baseline=baseline)
+        return gate_runs.execute_gates(call, plan, checkout, baseline=baseline).run
     finally:
         # Files that the steps left must not affect the next run.
         git.worktrees.discard_strays(state.feature_id, state.tree)

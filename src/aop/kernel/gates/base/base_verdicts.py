@@ -8,7 +8,7 @@ from aop.core.errors import NoGateSteps
 from aop.core.ids import CommitId, FeatureId
 from aop.kernel.config.gates import Mode
 from aop.kernel.config.in_force import Config
-from aop.kernel.gates.gate_runs import GatePlan, run_gates
+from aop.kernel.gates.gate_runs import ExecutedGates, GatePlan, execute_gates
 from aop.kernel.gates.reports.verdict import reports_of
 from aop.kernel.gates.steps import definition_of, effective_steps, missing_steps, profile_named
 from aop.kernel.gateway.calls import Call
@@ -71,9 +71,14 @@ def base_plan(
 
 
 def run_on_base(call: Call, plan: GatePlan) -> GateRun:
-    """Run gates in a scratch checkout of their base commit. Raises: WorktreeSetupFailed, and as `run_gates`."""
+    """Run gates in a scratch checkout of their base commit. Raises: as `execute_gates`."""
+    return execute_on_base(call, plan).run
+
+
+def execute_on_base(call: Call, plan: GatePlan) -> ExecutedGates:
+    """Run gates as `run_on_base` does, and return the names of their tests as well."""
     with call.kernel.git.worktrees.scratch(plan.subject.base_commit) as checkout:
-        return run_gates(call, plan, checkout)
+        return execute_gates(call, plan, checkout)
 
 
 def verdict_key(subject: Subject) -> str:

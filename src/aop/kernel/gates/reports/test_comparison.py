@@ -1,0 +1,88 @@
+"""Comparison of tests by name: those of a run beside those of the base."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from aop.core.text.counts import count, list_some
+from aop.kernel.gates.reports.measurements import ReportedTest
+from aop.kernel.gates.reports.named_tests import names_test
+from aop.kernel.record.documents.gate_runs import TestBaseline, TestComparison
+from aop.kernel.record.documents.plans import TestChange
+
+MOST_NAMES = 500
+"""As many names a list of the evidence holds; its count goes on."""
+LONGEST_NAME = 400
+MOST_TOLD = 10
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
+
+
+class TestNames(Struct, frozen=True, kw_only=True):
+    """The tests that ran, by name and sorted; one that ran twice stands there twice."""
+
+    passed: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+
+
+def names_of(cases: Iterable[ReportedTest]) -> TestNames:
+    """Return the names of the tests that ran, each as the same in every run."""
+    ran = [(_steady_name(case.name), case.passed) for case in cases if case.ran]
+    return TestNames(
+        passed=tuple(sorted(name for name, passed in ran if passed)),
+        failed=tuple(sorted(name for name, passed in ran if not passed)),
+    )
+
+
+def _steady_name(name: str) -> str:
+    """Return a name without the addresses of objects, which are others in every process."""
+    steady = _ADDRESS.sub("0x", name)
+    if len(steady) <= LONGEST_NAME:
+        return steady
+    return f"{steady[: LONGEST_NAME - 16]}{hashlib.sha256(steady.encode()).hexdigest()[:16]}"
+
+
+def compare_tests(names: TestNames, base: TestBaseline) -> tuple[TestComparison, tuple[str, ...]]:
+    """Compare a run with the base; return the evidence, and all tests of the base that did not pass."""
+    on_base = (*(base.passed or ()), *base.failed)
+    removed, added = absent_names(on_base, names.passed), absent_names(names.passed, on_base)
+    comparison = TestComparison(
+        passed_sha256=_digest(names.passed),
+        base_sha256=_digest(sorted(on_base)),
+        removed=removed[:MOST_NAMES],
+        removed_count=len(removed),
+        added=added[:MOST_NAMES],
+        added_count=len(added),
+    )
+    return comparison, removed
+
+
+def absent_names(wanted: Iterable[str], there: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that are wanted, and are not there as often."""
+    return tuple(sorted((Counter(wanted) - Counter(there)).elements()))
+
+
+def unnamed_tests(tests: Iterable[str], changes: Sequence[TestChange]) -> tuple[str, ...]:
+    """Return the tests that a plan does not name among those that it changes."""
+    return tuple(test for test in tests if not any(names_test(change.test, test) for change in changes))
+
+
+def told_names(names: Sequence[str]) -> str:
+    """Return the first names of a list, for a message."""
+    return list_some([f"`{name}`" for name in dict.fromkeys(names)], MOST_TOLD)
+
+
+def removal_text(tests: Sequence[str]) -> str:
+    """Return the sentence about tests of the base that did not pass in a run."""
+    return (
+        f"{count(len(tests), 'test')} of the base did not run and pass: {told_names(tests)}. A test that is removed or"
+        " renamed on purpose is named in `test_changes` of the plan, with the reason."
+    )
+
+
+def _digest(names: Iterable[str]) -> str:
+    return hashlib.sha256("".join(f"{name}\n" for name in names).encode()).hexdigest()
