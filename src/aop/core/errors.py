@@ -120,6 +120,14 @@ class ForbiddenToolForRole(Refusal):
     hint = "Call a tool that your role permits, or ask the orchestrator to make this call."
 
 
+class PersonRequired(Refusal):
+    """A command for a person was given where an agent is at work: `AOP_TOKEN` is set, or AOP started the process."""
+
+    code = "person_required"
+    move = Move.ASK_PERSON
+    hint = "A person repeats it in a terminal of their own, where `AOP_TOKEN` is not set: env -u AOP_TOKEN aop ..."
+
+
 class TokenInvalid(Refusal):
     """The token is unknown, expired or revoked."""
 
@@ -560,6 +568,24 @@ class UserApprovalRequired(Refusal):
         "A person runs `aop merge FEATURE` at a terminal (or with `--yes`), which approves and merges;"
         " or `aop approve FEATURE`, and passes the token that it prints with `--token`."
     )
+
+
+class SignatureRequired(Refusal):
+    """The policy names signers, and the approval is not signed by one of them."""
+
+    code = "signature_required"
+    move = Move.ASK_PERSON
+    hint = (
+        "A signer of `approval.signers` runs `aop approve FEATURE --key FILE`, or names the key in `AOP_SIGNING_KEY`."
+    )
+
+
+class SignaturesUnavailable(Refusal):
+    """A signature can be neither made nor checked on this machine."""
+
+    code = "signatures_unavailable"
+    move = Move.ASK_PERSON
+    hint = "Install OpenSSH 8.2 or newer: AOP signs and checks approvals with its `ssh-keygen`."
 
 
 class ApprovalInvalid(Refusal):

@@ -16,6 +16,7 @@ from aop.adapters.files.locks import FileLocks
 from aop.adapters.files.repository_files import RepositoryFiles
 from aop.adapters.files.signing_key import FileSigner
 from aop.adapters.git.repository import Repository, open_repository
+from aop.adapters.machine.agent_signs import sign_of_agent
 from aop.adapters.machine.clock import SystemClock, new_id
 from aop.adapters.reporting.call_log import FileCallLog
 from aop.adapters.storage.record.sqlite import SqliteRecord, can_be_written, open_copy
@@ -32,6 +33,7 @@ from aop.wiring.late_parts import (
     late_remotes,
     late_reviewer,
     late_scanner,
+    late_signatures,
     late_syntax,
     late_tokenizer,
     late_worktree_extras,
@@ -136,6 +138,7 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False) -> App:
         redact=redact,
         new_id=new_id,
         config=CachedConfig(repository.branches.head, repository.objects, repository.root),
+        signatures=late_signatures(settings.environ),
         remotes=late_remotes(repository, settings.environ),
         tokenizer=late_tokenizer(),
         capabilities={
@@ -150,7 +153,8 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False) -> App:
         prove_contracts=prove_contracts,
         reviewer=late_reviewer(lambda model: build_brain(settings, chosen=model, product="code-review"), new_id),
     )
-    person = Principal(role=Role.ORCHESTRATOR, actor=settings.actor, person=True)
+    sign = sign_of_agent(settings.environ)
+    person = Principal(role=Role.ORCHESTRATOR, actor=settings.actor, person=not sign, agent_sign=sign)
     spans = _telemetry(settings)
     gateway = Gateway(kernel if spans is None else spans.trace_kernel(kernel), CATALOGUE, settles=not is_copy)
     return App(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from aop.kernel.ports.processes import Processes
     from aop.kernel.ports.remotes import Remotes
     from aop.kernel.ports.reviewer import Reviewer
+    from aop.kernel.ports.signer import Signatures
     from aop.kernel.ports.tokenizer import Tokenizer
     from aop.kernel.ports.worktree_extras import ExtrasSource
     from aop.kernel.record.documents.questions import Question
@@ -33,6 +34,7 @@ MODULES = (
     "aop.adapters.processes.runner",
     "aop.adapters.git.worktrees.extras",
     "aop.adapters.git.refs.remotes",
+    "aop.adapters.machine.ssh_signatures",
     "aop.adapters.models.reviewer",
     "aop.adapters.models.tokenizer",
     "aop.adapters.projects.deep_scan.commit_scanner",
@@ -90,6 +92,15 @@ def late_remotes(repository: Repository, environ: Mapping[str, str]) -> Remotes:
     from aop.adapters.git.refs.remotes import GitRemotes
 
     return GitRemotes(repository.git, environ, flush_objects=repository.objects.flush_names)
+
+
+@_late
+def late_signatures(environ: Mapping[str, str]) -> Signatures:
+    """Return the checks of people's signatures."""
+    from aop.adapters.machine.ssh_signatures import SshSignatures
+    from aop.kernel.merges.approval_signatures import NAMESPACE
+
+    return SshSignatures(NAMESPACE, environ)
 
 
 @_late

@@ -15,6 +15,7 @@ from aop.core.errors import InvalidCliArgs
 from aop.core.ids import feature_id
 from aop.core.roles import Role
 from aop.core.text.suggestions import did_you_mean
+from aop.kernel.gateway.principals import refuse_agent
 from aop.kernel.gateway.tokens import PROJECT_ROLES, TOKEN_ROLES, IssuedToken, TokenOrder
 from aop.wiring.build import App
 
@@ -45,6 +46,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _issue(app: App, terminal: Terminal, arguments: argparse.Namespace) -> int:
+    refuse_agent("`aop token`", app.person)
     project_id, build_id = project_scope(app, arguments)
     order = TokenOrder(
         role=_role(arguments.what),

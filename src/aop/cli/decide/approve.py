@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.text.visible import visible_name
-from aop.kernel.gateway.calls import Envelope
+from aop.kernel.gateway.calls import Envelope, feature_named
 from aop.kernel.merges.base_moves import conflict_before_merge
 from aop.kernel.merges.checkout import check_checkout_follows
 from aop.kernel.merges.merge import check_approvable
@@ -21,34 +23,79 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("feature", metavar="FEATURE", help="the id of a feature; `aop status` lists them")
     parser.add_argument("--yes", action="store_true", help="approve without asking (for scripts that a person runs)")
+    signing_key(parser)
+
+
+def signing_key(parser: argparse.ArgumentParser) -> None:
+    """Declare the key that an approval is signed with."""
+    parser.add_argument(
+        "--key", metavar="FILE", help="the SSH key to sign with, if the policy names signers (default: AOP_SIGNING_KEY)"
+    )
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Show, ask, approve."""
     question = f"Approve this tree of {arguments.feature} for one merge?"
     with open_app(arguments) as app:
-        approved = ask_for_approval(app, terminal, arguments.feature, question=None if arguments.yes else question)
+        asked = ApprovalRequest(arguments.feature, question=None if arguments.yes else question, key=arguments.key)
+        approved = ask_for_approval(app, terminal, asked)
     if approved is None:
         return terminal.done({"approved": False}, "Not approved. Nothing changed.", code=Exit.NOT_PROVEN)
     return terminal.answer(approved, lambda granted: _show_token(granted, terminal))
 
 
-def ask_for_approval(
-    app: App, terminal: Terminal, feature: str, *, question: str | None, follow: bool = False
-) -> Envelope | None:
+@dataclass(frozen=True)
+class ApprovalRequest:
+    """A feature to approve, and how."""
+
+    feature: str
+    question: str | None
+    """None if the answer is known to be yes."""
+    key: str | None
+    """The file of the SSH key to sign with; None means the key that `AOP_SIGNING_KEY` names."""
+    follow: bool = False
+    """Whether a checkout of the base branch has to be able to follow the merge."""
+
+
+def ask_for_approval(app: App, terminal: Terminal, asked: ApprovalRequest) -> Envelope | None:
     """Show a feature, ask unless the answer is known, and approve it; None if the person says no."""
+    feature = asked.feature
     which = {"feature_id": feature}
     status = call_tool(app, "repo.status", which).data
     seen = {**which, "tree": status["tree"], "base": status["base_head"]}
     if _conflicts(app, feature):
         # There is nothing to ask: the tool refuses it with the conflict, and sends it back to a builder.
         return call_tool(app, "feature.approve", seen)
-    _refuse_unready(app, feature, follow=follow)
+    _refuse_unready(app, feature, follow=asked.follow)
     stat = call_tool(app, "repo.diff", {**which, "options": {"stat": True}}).data
     _show(terminal, status, stat, call_tool(app, "evidence.latest", which).data)
-    if question is not None and not terminal.confirm(question):
+    if asked.question is not None and not terminal.confirm(asked.question):
         return None
-    return call_tool(app, "feature.approve", seen)
+    return call_tool(app, "feature.approve", {**seen, **_signed(app, seen, asked.key)})
+
+
+def _signed(app: App, seen: Mapping[str, Any], key: str | None) -> dict[str, str]:
+    """Return the signature of exactly the tree and base that were shown; nothing where the policy names no signers."""
+    kernel, environ = app.gateway.kernel, app.settings.environ
+    config, file = kernel.config(), key or environ.get("AOP_SIGNING_KEY")
+    if not config.policy.approval.signers or not file:
+        return {}
+    # Few repositories have signers.
+    from aop.adapters.machine.ssh_signatures import SshSignatures
+    from aop.kernel.merges.approval_signatures import NAMESPACE, ApprovalStatement
+
+    with kernel.record.read() as view:
+        runs, _ = check_approvable(kernel, view, feature_named(view, seen["feature_id"]))
+    statement = ApprovalStatement(
+        **seen,
+        gate_runs={mode: run.run_id for mode, run in runs.items()},
+        config_hash=config.hash,
+        signed_at=kernel.now(),
+    )
+    return {
+        "signature": SshSignatures(NAMESPACE, environ).sign(statement.text(), file),
+        "signed_at": statement.signed_at,
+    }
 
 
 def _show_token(granted: Any, terminal: Terminal) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from aop.cli.decide.approve import ask_for_approval
+from aop.cli.decide.approve import ApprovalRequest, ask_for_approval, signing_key
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.followers import send_back_conflicts
 from aop.cli.shell.repository import call_tool, open_app
@@ -25,6 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("feature", metavar="FEATURE", help="the id of a feature; `aop status` lists them")
     parser.add_argument("--yes", action="store_true", help="approve without asking (for scripts that a person runs)")
+    signing_key(parser)
     parser.add_argument("--token", metavar="TOKEN", help="the token that `aop approve` printed, instead of asking")
     parser.add_argument(
         "--strategy", default="merge_commit", metavar="S", help="merge_commit (default), squash or rebase"
@@ -44,7 +45,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         token = arguments.token
         if token is None and rules.require_user_approval and (arguments.yes or terminal.is_interactive):
             question = None if arguments.yes else f"Approve this tree of {arguments.feature} and merge it?"
-            approved = ask_for_approval(app, terminal, arguments.feature, question=question, follow=follow)
+            asked = ApprovalRequest(arguments.feature, question=question, key=arguments.key, follow=follow)
+            approved = ask_for_approval(app, terminal, asked)
             if approved is None:
                 return terminal.done({"merged": False}, "Not merged. Nothing changed.", code=Exit.NOT_PROVEN)
             token = approved.data["token"]

@@ -14,6 +14,11 @@ _TOOL_NAME = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)*")
 _ERROR_CODE = re.compile(r"[a-z][a-z0-9_]*")
 # What `git check-ref-format --branch` refuses.
 _NOT_IN_BRANCHES = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(?:/|\Z)|\A[-/.]|[/.]\Z")
+_ALLOWED_SIGNER = re.compile(
+    r"[^\s#]\S*"  # the names
+    r"(?:[ \t]+[a-zA-Z-]+(?:=\"[^\"]*\")?(?:,[a-zA-Z-]+(?:=\"[^\"]*\")?)*)?"  # the options
+    r"[ \t]+(?:ssh|sk-ssh|ecdsa|sk-ecdsa)-[a-z0-9@.-]+[ \t]+[A-Za-z0-9+/]+={0,3}(?:[ \t]+[^\r\n]*)?"
+)
 _NOT_IN_ARGUMENTS = re.compile(r"[\x00\r\n]")
 
 
@@ -67,6 +72,15 @@ def in_planned_path(text: str) -> str | None:
     except (PathOutOfBounds, BadPattern) as problem:
         return f"it must be a path or a glob from the root of the repository: {problem}"
     return "it must name files, not a folder" if planned.text.endswith("/") else None
+
+
+def in_allowed_signer(text: str) -> str | None:
+    """Return why the text is not a line of OpenSSH's allowed signers."""
+    if _ALLOWED_SIGNER.fullmatch(text) and text.isprintable():
+        return None
+    return (
+        "it must be `NAME KEYTYPE KEY`, as in ssh-keygen's file of allowed signers: ada@example.com ssh-ed25519 AAAA..."
+    )
 
 
 def in_folder(text: str) -> str | None:

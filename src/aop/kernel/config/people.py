@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from aop.kernel.config import checks as flaws
-from aop.kernel.config.checks import Misfit, demand
+from aop.kernel.config.checks import Misfit, demand, demand_each
 
 Dollars = Annotated[float, Meta(ge=0, le=1_000_000)]
 Tokens = Annotated[int, Meta(ge=0, le=10**12)]
@@ -25,6 +25,16 @@ class NoticeKind(StrEnum):
 
 class PeopleSection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An object of policy.yaml."""
+
+
+class ApprovalRules(PeopleSection, frozen=True, kw_only=True):
+    """`approval` of the policy."""
+
+    signers: tuple[str, ...]
+    """Lines in OpenSSH's format of allowed signers; one of them must sign each approval. Empty: nobody signs."""
+
+    def __post_init__(self) -> None:
+        demand_each(flaws.in_allowed_signer, self.signers, "signers")
 
 
 class InboxRules(PeopleSection, frozen=True, kw_only=True):

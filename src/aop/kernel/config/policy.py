@@ -11,7 +11,7 @@ from aop.core.roles import Role
 from aop.kernel.config import checks as flaws
 from aop.kernel.config.checks import Misfit, demand_each
 from aop.kernel.config.gates import Count, Mode, Seconds, Section, Share, Texts
-from aop.kernel.config.people import CostRules, InboxRules, NotificationRules
+from aop.kernel.config.people import ApprovalRules, CostRules, InboxRules, NotificationRules
 from aop.kernel.config.workflows import ForgeRules, GatedRules
 from aop.kernel.config.worktrees import WorktreeRules
 
@@ -256,6 +256,7 @@ class Policy(Section, frozen=True, kw_only=True):
     testing: TestingRules
     gates: GateRules
     merge_policy: MergePolicy
+    approval: ApprovalRules
     worktree: WorktreeRules
     planning: PlanningRules
     gated: GatedRules

@@ -122,6 +122,10 @@ KEY_WORDS: Mapping[str, str] = {
     "gates.test_files": "Which files are tests, their helpers and their data; the base provides them for that run.",
     "merge_policy.require_user_approval": "Whether a person must approve the very tree that lands.",
     "merge_policy.allowed_strategies": "How a feature may land: `merge_commit`, `squash` or `rebase`; at least one.",
+    "approval.signers": (
+        "The people who may approve, as lines of OpenSSH's allowed signers: `NAME KEYTYPE KEY`. If there is one, each "
+        "approval is signed with such a key by `aop approve --key FILE`, and checked again at the merge."
+    ),
     "merge_policy.checkout": (
         "What your own `aop merge` does where the base branch is checked out: `follow` brings index and files to the"
         " merge, and stops before it if a local change would be lost; `leave` leaves them for `aop sync`; `ask` asks."
@@ -317,6 +321,7 @@ SECTION_WORDS: Mapping[str, str] = {
     "testing.coverage": "What is demanded of coverage.",
     "testing.coverage.minimums": "Below these a run fails.",
     "testing.coverage.targets": "What is aimed at.",
+    "approval": "Who may approve.",
     "merge_policy": "How features land.",
     "worktree": "What features are cut from, and what their worktrees are given.",
     "worktree.setup": "What makes a worktree ready, in this order.",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 VARIABLES: Mapping[str, str] = {
     "AOP_ACTOR": "The name that the journal gives to the person at the terminal (default: `USER`).",
+    "AOP_SIGNING_KEY": "The SSH key that signs your approvals, where `approval.signers` of the policy names signers.",
     "AOP_TOKEN": "The token of the agent that `aop mcp` serves.",
     "AOP_AGENT_PROVIDER": "The coding agent, if `--agent-provider` names none.",
     "AOP_AGENT_MODEL": "The agent's model, if `--agent-model` names none.",

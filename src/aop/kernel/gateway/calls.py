@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from aop.kernel.ports.processes import Processes
     from aop.kernel.ports.remotes import Remotes
     from aop.kernel.ports.reviewer import Reviewer
-    from aop.kernel.ports.signer import Signer
+    from aop.kernel.ports.signer import Signatures, Signer
     from aop.kernel.ports.tokenizer import Tokenizer
     from aop.kernel.ports.worktree_extras import ExtrasSource
     from aop.kernel.record.documents.questions import Question
@@ -127,6 +127,8 @@ class Kernel(Struct, frozen=True, kw_only=True):
     config: Callable[[], Config]
     reviewer: Reviewer | None = None
     """None where no model can be asked."""
+    signatures: Signatures | None = None
+    """None where nobody checks signatures of people; one that is needed is then refused."""
     remotes: Remotes | None = None
     """None where AOP reaches out to none."""
     tokenizer: Tokenizer | None = None

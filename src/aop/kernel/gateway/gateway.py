@@ -28,7 +28,7 @@ from aop.kernel.gateway.calls import (
     refusal_envelope,
 )
 from aop.kernel.gateway.epochs import begin_epoch, newest_epoch, refuse_old_epoch
-from aop.kernel.gateway.principals import Principal
+from aop.kernel.gateway.principals import Principal, refuse_agent
 from aop.kernel.gateway.show import MovedPath, doubt_after_restart, show
 from aop.kernel.ports.call_log import LoggedCall
 from aop.kernel.ports.handed_in import Report
@@ -182,6 +182,8 @@ class Gateway:
             shown = ascii(request.tool[:80])[1:-1]
             meant = did_you_mean(request.tool, self.tools)
             raise errors.UnknownTool(f"There is no tool `{shown}`.{meant}", tool=shown)
+        if tool.person_only:
+            refuse_agent(f"`{tool.name}`", principal)
         if not may_use(tool, principal, kernel.config().policy):
             raise errors.ForbiddenToolForRole(
                 f"The role `{principal.role}` may not call `{tool.name}`"

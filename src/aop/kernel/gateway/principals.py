@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from aop.core.errors import PersonRequired
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 
@@ -29,10 +30,18 @@ class Principal(Struct, frozen=True, kw_only=True):
     """The scopes of the key that it came in with over HTTP; None for all that came otherwise."""
     turn: str = ""
     """The turn of a coding agent that it speaks in: there it reads and proposes, and the supervisor acts."""
+    agent_sign: str = ""
+    """The sign of an agent at the terminal, such as a variable that AOP gives only to agents; empty for a person."""
 
     def reaches(self, feature_id: str) -> bool:
         """Tell whether a feature is in this caller's scope."""
         return self.features is None or feature_id in self.features
+
+
+def refuse_agent(what: str, caller: Principal) -> None:
+    """Refuse at a terminal of an agent what is for a person. Raises: PersonRequired."""
+    if caller.agent_sign:
+        raise PersonRequired(f"{what} is for a person, and {caller.agent_sign}.", sign=caller.agent_sign)
 
 
 SUPERVISOR = Principal(role=Role.SYSTEM, actor="supervisor")

@@ -38,6 +38,7 @@ from aop.kernel.gates.reports.test_comparison import TestNames
 from aop.kernel.gates.steps import missing_proof
 from aop.kernel.gateway.calls import Call, Kernel
 from aop.kernel.locks.leases import read_clock
+from aop.kernel.merges.approval_signatures import check_signature
 from aop.kernel.merges.approval_tokens import read_approval_token
 from aop.kernel.merges.branch_moves import BranchMove, move_branch, own_head
 from aop.kernel.merges.conflicts import conflict_facts
@@ -142,6 +143,7 @@ def check_ready(
     approval = _approval_for(kernel, view, state, token)
     if approval is not None:
         _refuse_void(approval, state, config, base=base)
+        check_signature(kernel, approval)
     return MergeReadiness(
         state=state, plan=accepted.plan if accepted else None, base=base, approval=approval, locks=locks
     )
@@ -298,6 +300,7 @@ def commit_message(message: str, state: FeatureState, approval: Approval | None)
     trailers = [f"AOP-Feature: {state.feature_id}", f"AOP-Tree: {state.tree}"]
     if approval is not None:
         trailers.append(f"AOP-Approval: {approval.approval_id}")
+        trailers += [f"AOP-Signer: {approval.signer}"] if approval.signer else []
     return f"{body}\n\n" + "\n".join(trailers) + "\n"
 
 

@@ -80,6 +80,7 @@ def test_an_approval_names_the_tree_the_base_the_evidence_and_the_person(readied
         "gate_runs": {mode: state.evidence.latest_by_mode[mode] for mode in ("fast", "full")},
         "approved_by": "person:ada",
         "approved_at": answer["approved_at"],
+        "signer": "",
         "token": answer["token"],
     }
     assert answer["token"].startswith(f"{PREFIX}.")

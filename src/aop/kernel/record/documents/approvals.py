@@ -21,5 +21,9 @@ class Approval(Document, frozen=True, kw_only=True):
     approved_by: str
     approved_at: str
     spent_by: OperationId | None = None
+    signer: str = ""
+    """The allowed signer who signed it; empty where the policy names none."""
+    signature: str = ""
+    signed_at: str = ""
     withdrawn: str = ""
     """Why it was withdrawn although its tree has not changed."""

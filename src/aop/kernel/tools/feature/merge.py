@@ -32,6 +32,7 @@ from aop.kernel.gateway.calls import (
 from aop.kernel.gateway.role_sets import COORDINATORS, SYSTEM
 from aop.kernel.locks.grants import renew
 from aop.kernel.locks.leases import read_clock
+from aop.kernel.merges.approval_signatures import check_signature, refuse_repeated
 from aop.kernel.merges.approval_tokens import token_for
 from aop.kernel.merges.base_moves import conflict_before_merge, send_back
 from aop.kernel.merges.merge import (
@@ -59,6 +60,10 @@ class ApproveArguments(ChangeArguments, frozen=True, kw_only=True):
     """The tree that the person reviewed; if the feature has another one by now, nothing is approved."""
     base: str
     """The head of the base branch at the time of the review."""
+    signature: Annotated[str, Meta(max_length=20_000)] = ""
+    """The signature of a signer of the policy, made by `ssh-keygen -Y sign`; `aop approve` makes it."""
+    signed_at: Annotated[str, Meta(max_length=40)] = ""
+    """The time that the signature covers."""
 
 
 class GrantedApproval(Struct, frozen=True, kw_only=True):
@@ -69,6 +74,8 @@ class GrantedApproval(Struct, frozen=True, kw_only=True):
     gate_runs: Mapping[str, str]
     approved_by: str
     approved_at: str
+    signer: str = ""
+    """The allowed signer who signed it; empty where the policy names none."""
     token: str = ""
     """Permits one merge of exactly this tree onto exactly this base. It is in no log and in no record."""
 
@@ -100,11 +107,22 @@ def approve(call: Call, arguments: ApproveArguments, tx: Transaction) -> Outcome
         config_hash=config.hash,
         approved_by=call.principal.actor,
         approved_at=kernel.now(),
+        signature=arguments.signature,
+        signed_at=arguments.signed_at,
     )
+    refuse_repeated(tx, approval)
+    approval = msgspec.structs.replace(approval, signer=check_signature(kernel, approval))
     tx.put(approval, approval.approval_id)
     tx.mark_unshown("feature", state.feature_id)
     tx.append(
-        call.event("approval_granted", state.feature_id, approval_id=approval.approval_id, tree=state.tree, base=base)
+        call.event(
+            "approval_granted",
+            state.feature_id,
+            approval_id=approval.approval_id,
+            tree=state.tree,
+            base=base,
+            **({"signer": approval.signer, "signature": approval.signature} if approval.signer else {}),
+        )
     )
     return copy_fields(GrantedApproval, approval)
 
