@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,7 @@ from aop.kernel.record.documents.base import revise
 from tests.kernel.tools.worlds import POLICY, yaml
 from tests.world import FILES, World, files, git, make_repository, run_aop
 
-MORE = {
+MORE: dict[str, Any] = {
     "diff": "--- /dev/null\n+++ b/src/two.txt\n@@ -0,0 +1 @@\n+two\n",
     "files": files(create=("src/two.txt",)),
 }
@@ -77,7 +78,7 @@ def test_a_signature_is_for_one_approval_of_one_tree(root: Path, keys: Path) -> 
     world.ready("two", **MORE)
     with world.app.record.read() as view:
         [granted] = view.all(Approval)
-    signed = {"signature": granted.signature, "signed_at": granted.signed_at}
+    signed: dict[str, Any] = {"signature": granted.signature, "signed_at": granted.signed_at}
     for name, code in (("one", "approval_invalid"), ("two", "signature_required")):
         status = world.ok("repo.status", feature_id=name)
         refused = world.refusal(
