@@ -80,6 +80,7 @@ CHANGES: list[tuple[str, AuditVerdict, Mapping[str, str | None], str]] = [
 ]
 
 
+@pytest.mark.req("FORGE-056")
 @pytest.mark.parametrize(("code", "verdict", "files", "proof"), CHANGES)
 def test_a_check_fails_for_its_own_reason(
     built: Built, code: str, verdict: str, files: Mapping[str, str | None], proof: str

@@ -237,6 +237,7 @@ def test_a_seal_that_was_interrupted_is_finished_by_the_next_one(built: Built) -
     assert built.cycle().status == "sealed"
 
 
+@pytest.mark.req("FORGE-238")
 def test_a_sealed_build_is_pushed_to_its_own_branch_alone(built: Built, tmp_path: Path) -> None:
     remote = tmp_path / "remote.git"
     git(tmp_path, "clone", "-q", "--bare", "--single-branch", "-b", "main", str(built.root), str(remote))

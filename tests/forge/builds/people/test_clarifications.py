@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,29 +11,12 @@ from aop.forge.builds.documents import BuildCycle
 from aop.kernel.gateway.calls import Envelope
 from aop.kernel.record.documents.base import revise
 from aop.kernel.record.documents.questions import Question
-from tests.clocks import HandClock, clocked
+from tests.clocks import HandClock
 from tests.forge.builds.cycles import begun, coder
-from tests.world import World, make_repository, run_aop
+from tests.world import World, run_aop
 
 SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
 EVENTS = ("build_log", "build_clarification_request", "build_clarification_resolved")
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    made = World(make_repository(tmp_path / "repo"))
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def clock(world: World) -> HandClock:
-    return clocked(world)
-
-
-@pytest.fixture
-def build(world: World, clock: HandClock) -> str:
-    return begun(world)
 
 
 def call(world: World, build: str, role: Role = Role.CODER, operation: str | None = None, **arguments: Any) -> Envelope:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,29 +10,12 @@ from aop.core.ids import CommitId, FeatureId, GateRunId, ObjectId, TreeId
 from aop.forge.builds.documents import BuildError
 from aop.forge.builds.people import errors
 from aop.kernel.record.documents.gate_runs import GateRun, StepResult, Subject, Verdict
-from tests.clocks import HandClock, clocked
+from tests.clocks import HandClock
 from tests.forge.builds.cycles import begun
-from tests.world import World, make_repository
+from tests.world import World
 
 NOON = "2026-01-02T12:00:00.000Z"
 SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    made = World(make_repository(tmp_path / "repo"))
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def clock(world: World) -> HandClock:
-    return clocked(world)
-
-
-@pytest.fixture
-def build(world: World, clock: HandClock) -> str:
-    return begun(world)
 
 
 def track(world: World, build: str, *messages: str, **more: Any) -> Any:

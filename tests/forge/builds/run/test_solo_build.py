@@ -14,13 +14,16 @@ from aop.core.errors import BuildNotFinished, Fault, ModelUnavailable
 from aop.core.ids import FeatureId
 from aop.forge.builds.context.compaction import HEADING
 from aop.forge.builds.documents import Stop
+from aop.forge.builds.machine.markers import events_in
 from aop.forge.builds.run.build_parts import BuildHeld
 from aop.forge.builds.run.marked_course import MOST_TALK
+from aop.forge.contracts.types import ContractType
 from aop.forge.measure.token_counts import FIXED_CONTEXT_LIMIT
-from tests.forge.builds.cycles import cycle_of
-from tests.forge.builds.notes_app import PHASE_0, TEST_APP_WITH_NOTES, TEST_STORE
+from tests.forge.builds.cycles import coder, cycle_of
+from tests.forge.builds.notes_app import NOTES, PHASE_0, TEST_APP, TEST_APP_WITH_NOTES, TEST_STORE
 from tests.forge.builds.run.builders import (
     BUILD,
+    BUILDING_0,
     BUILDING_1,
     EVIDENCE_0,
     EVIDENCE_1,
@@ -30,6 +33,7 @@ from tests.forge.builds.run.builders import (
     SIGNED_0,
     SIGNED_1,
     WRITTEN_0,
+    Calls,
     Said,
     build_with,
     done,
@@ -53,7 +57,18 @@ def refusals(world: World) -> list[tuple[str, ...]]:
     return [each.reasons for each in cycle_of(world, BUILD).refused]
 
 
-@pytest.mark.req("FORGE-048", "FORGE-050", "FORGE-052", "FORGE-053", "FORGE-054", "FORGE-055", "FORGE-071", "FORGE-076")
+@pytest.mark.req(
+    "FORGE-048",
+    "FORGE-050",
+    "FORGE-052",
+    "FORGE-053",
+    "FORGE-054",
+    "FORGE-055",
+    "FORGE-065",
+    "FORGE-071",
+    "FORGE-076",
+    "FORGE-170",
+)
 def test_an_honest_model_builds_both_phases_and_each_is_proven(world: World) -> None:
     before = git(world.root, "rev-parse", "main").strip()
     model = scripted(*HONEST)
@@ -69,7 +84,12 @@ def test_an_honest_model_builds_both_phases_and_each_is_proven(world: World) -> 
     assert cycle.status == "sealed"
     assert git(world.root, "rev-parse", "main").strip() == before
     assert (len(model.asked), cycle.cost_usd) == (len(HONEST), 0.00112)
-    assert "## Phase 1 — START" in said_to(model.asked[4])
+    opening, advanced = said_to(model.asked[0]), model.asked[4].turns[-1].text
+    budget = "You may ask the user 10 more questions in this build."
+    assert ("## Phase 1 — START" in advanced, budget in opening, budget in advanced) == (True, True, True)
+    directive = "stop where two contracts disagree with each other"
+    assert directive in NOTES[ContractType.BUILDER_DIRECTIVE]
+    assert directive not in model.asked[0].instructions + said_to(model.asked[-1])
     assert not (world.root / ".aop/forge/runs" / f"{BUILD}.steps").exists()
     with world.app.record.read() as view:
         kinds = [entry.event.kind for entry in view.journal(feature_id=FeatureId(cycle.build_id))]
@@ -78,10 +98,21 @@ def test_an_honest_model_builds_both_phases_and_each_is_proven(world: World) -> 
     ]  # fmt: skip
 
 
-@pytest.mark.req("FORGE-055")
-def test_every_sign_off_that_is_not_true_is_refused_for_its_reason(world: World) -> None:
+EMPTIED = TEST_STORE.replace('        self.assertEqual(Store(":memory:").all(), [])', "        pass")
+SKIPPED = TEST_STORE.replace("    def test_an", '    @unittest.skip("later")\n    def test_an')
+CHEATS: tuple[Calls, ...] = (
+    writes({"tests/test_store.py": EMPTIED}),
+    writes({"tests/test_store.py": SKIPPED}),
+    writes({"tests/test_store.py": TEST_STORE.partition("    def test_an")[0]}),
+    (("run_command", {"command": "rm tests/test_store.py"}),),
+)
+"""Ways to have fewer tests: one is emptied, skipped, taken out, or deleted with its file."""
+
+
+@pytest.mark.req("FORGE-055", "FORGE-183")
+def test_every_sign_off_that_is_not_true_is_refused_for_its_reason(tmp_path: Path) -> None:
+    world = notes_repository(tmp_path / "repo", "version: 1\nforge:\n  build:\n    attempts: 10\n")
     red = {**PHASE_0, "tests/test_store.py": TEST_STORE.replace('["milk"])', '["bread"])')}
-    skipped = TEST_APP_WITH_NOTES.replace("    def test_a", '    @unittest.skip("later")\n    def test_a')
     model = scripted(
         FETCHED,
         SIGNED_0,
@@ -91,21 +122,39 @@ def test_every_sign_off_that_is_not_true_is_refused_for_its_reason(world: World)
         Said(signing(1, EVIDENCE_1), writes({"tests/test_store.py": TEST_STORE})),
         SIGNED_0,
         *BUILDING_1,
-        Said("Fewer.", writes({"tests/test_app.py": skipped, "tests/test_store.py": "import unittest\n"})),
-        SIGNED_1,
+        Said("No new test.", writes({"tests/test_app.py": TEST_APP})),
+        *(reply for cheat in CHEATS for reply in (Said("Fewer.", cheat), SIGNED_1)),
         Said("Again.", writes({"tests/test_app.py": TEST_APP_WITH_NOTES, "tests/test_store.py": TEST_STORE})),
         SIGNED_1,
     )
     cycle = build_with(world, model)
-    first, second, third, fourth = refusals(world)
+    first, second, third, *fewer = refusals(world)
     assert first[0] == "Phase 0 has no plan."
     assert any("The verification did not pass" in reason for reason in first)
     assert [reason[:30] for reason in second] == ["The verification did not pass:"]
     assert third == ("The sign-off names phase 1, and phase 0 is being built.",)
-    assert any(reason.startswith("Audit A8: tests: ") for reason in fourth)
+    assert [any(reason.startswith("Audit A8: tests: ") for reason in reasons) for reasons in fewer] == [True] * 4
     assert "1 marker in your reply" not in said_to(model.asked[2])
     assert "2 markers in your reply were indented, quoted or in a code block" in said_to(model.asked[3])
     assert [each.phase for each in cycle.sign_offs] == [0, 1]
+    errors = world.ok("forge.errors_list", build_id=BUILD)["errors"]
+    assert {(each["source"], each["resolution_method"]) for each in errors} == {("sign_off", "phase-complete")}
+    world.close()
+
+
+@pytest.mark.req("FORGE-055")
+def test_a_sign_off_counts_only_for_the_files_that_were_verified(world: World) -> None:
+    with pytest.raises(Fault, match="script ends"):
+        build_with(world, scripted(*BUILDING_0))
+    said = msgspec.to_builtins(events_in(SIGNED_0.text)[0])
+    unproven = ("The verification has not run on these files.",)
+    assert world.ok("forge.build_event", build_id=BUILD, event=said)["missing"] == [*unproven]
+    assert world.ok("forge.build_verify", build_id=BUILD)["passed"]
+    changed = {"path": "notes/store.py", "content": f"{PHASE_0['notes/store.py']}\n"}
+    assert world.app.gateway.call(coder(BUILD), "write_file", changed).ok
+    assert world.ok("forge.build_event", build_id=BUILD, event=said)["missing"] == [*unproven]
+    assert world.ok("forge.build_verify", build_id=BUILD)["passed"]
+    assert world.ok("forge.build_event", build_id=BUILD, event=said)["signed_off"]
 
 
 @pytest.mark.req("FORGE-052")

@@ -20,17 +20,27 @@ FETCHES = "forge_get_"
 
 
 def first_prompt(
-    name: str, description: str, paths: Sequence[str], *, fence: str, notes: str = "", role: str = "forge_builder"
+    name: str,
+    description: str,
+    paths: Sequence[str],
+    *,
+    fence: str,
+    notes: str = "",
+    questions: str = "",
+    role: str = "forge_builder",
 ) -> Prompt:
-    """Return what a builder is sent at first."""
+    """Return what a builder is sent at first; `questions` tells how many it may ask."""
     parts = [f"# Project: {visible(name)}", visible(description)[:LONGEST_DESCRIPTION]]
     parts += [notes[:LONGEST_NOTES].strip()] if notes else []
     parts.append(f"## Files\n{data_block(_files(paths), fence)}")
+    parts += [questions] if questions else []
     parts.append("Begin phase 0. Call `forge_get_phase_window(0)` and fetch `blueprint` and `stack` in the same reply.")
     return build_prompt(role_prompt(role), "\n\n".join(parts), (), fence)
 
 
-def advancement(phase: int, changes: Sequence[TreeChange], paths: Sequence[str], *, fence: str) -> str:
+def advancement(
+    phase: int, changes: Sequence[TreeChange], paths: Sequence[str], *, fence: str, questions: str = ""
+) -> str:
     """Return the message that begins a phase after the one before was signed off."""
     changed = Data(source="what the last phase changed", text=change_listing(changes))
     return "\n\n".join(
@@ -39,6 +49,7 @@ def advancement(phase: int, changes: Sequence[TreeChange], paths: Sequence[str],
             f"Phase {phase - 1} is signed off.",
             data_block(changed, fence),
             data_block(_files(paths), fence),
+            *([questions] if questions else []),
             f"Call `forge_get_phase_window({phase})`, fetch the contracts that the phase needs, and write its plan.",
         ]
     )

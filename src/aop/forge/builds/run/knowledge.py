@@ -12,7 +12,7 @@ from aop.forge.broker.summaries import brief_of
 from aop.forge.builds.context.compaction import Recollection
 from aop.forge.builds.context.messages import advancement
 from aop.forge.builds.documents import BuildCycle
-from aop.forge.builds.people.clarifications import is_waiting
+from aop.forge.builds.people.clarifications import budget_text, is_waiting
 from aop.forge.builds.people.notes import note_digest, note_of, notes_section
 from aop.forge.contracts.types import ContractType
 from aop.forge.projects.batches import contract_in, pinned_batch
@@ -32,6 +32,7 @@ class Opening(Struct, frozen=True, kw_only=True):
     description: str
     paths: tuple[str, ...]
     notes: str
+    questions: str
 
 
 class BuildKnowledge:
@@ -67,7 +68,13 @@ class BuildKnowledge:
         baseline = self._kernel.git.objects.tree_of(cycle.baseline_sha)
         paths = tuple(entry.path for entry in self._kernel.git.objects.entries(baseline))
         name = cycle.project_id if project is None else project.name
-        return Opening(name=name, description=brief_of(blueprint), paths=paths, notes=notes_section(note))
+        return Opening(
+            name=name,
+            description=brief_of(blueprint),
+            paths=paths,
+            notes=notes_section(note),
+            questions=self._questions(cycle),
+        )
 
     def advancement(self, fence: str) -> str:
         """Return the message that begins the current phase."""
@@ -75,7 +82,8 @@ class BuildKnowledge:
         objects, done = self._kernel.git.objects, cycle.sign_offs[-1]
         before = cycle.sign_offs[-2].tree if len(cycle.sign_offs) > 1 else objects.tree_of(cycle.baseline_sha)
         paths = [entry.path for entry in objects.entries(done.tree)]
-        return advancement(cycle.current.number, objects.changes(before, done.tree), paths, fence=fence)
+        changes, questions = objects.changes(before, done.tree), self._questions(cycle)
+        return advancement(cycle.current.number, changes, paths, fence=fence, questions=questions)
 
     def recollection(self) -> Recollection:
         """Return what a model must not forget when its conversation is compacted."""
@@ -104,6 +112,9 @@ class BuildKnowledge:
             return len(text) // CHARS_PER_TOKEN if count is None else count(text)
         except ForgeSupportMissing:
             return len(text) // CHARS_PER_TOKEN
+
+    def _questions(self, cycle: BuildCycle) -> str:
+        return budget_text(cycle, self._kernel.config().policy.forge.build)
 
     def _cycle(self, view: Snapshot) -> BuildCycle:
         cycle = view.get(BuildCycle, self.build_id)

@@ -64,7 +64,9 @@ class BuildRunner:
 
     def _prompt(self, fence: str) -> Prompt:
         about = self._parts.known.opening()
-        return first_prompt(about.name, about.description, about.paths, fence=fence, notes=about.notes)
+        return first_prompt(
+            about.name, about.description, about.paths, fence=fence, notes=about.notes, questions=about.questions
+        )
 
 
 def loop_limits(parts: BuildParts) -> LoopLimits:
