@@ -5,6 +5,7 @@ from __future__ import annotations
 from aop.adapters.doctor.leftovers import Leftover, Leftovers
 from aop.core.errors import Fault, Json
 from aop.core.roles import Role
+from aop.forge.projects.old_documents import SHAPES
 from aop.kernel.gateway.principals import Principal
 from aop.wiring.build import App
 
@@ -17,8 +18,8 @@ def leftovers_of(app: App) -> Leftovers:
 
     def note(leftover: Leftover, did: str, ref: str | None) -> None:
         given: Json = {"kind": leftover.kind, "name": leftover.name, "did": did, "ref": ref}
-        if leftover.kind == "artifact":
-            answer = app.gateway.call(who, "forge.artifact_drop", {"key": leftover.name})
+        if leftover.kind in SHAPES:
+            answer = app.gateway.call(who, "forge.leftover_drop", {"kind": leftover.kind, "key": leftover.name})
         else:
             answer = app.gateway.call(who, "leftovers.note", given)
         if answer.error is not None:

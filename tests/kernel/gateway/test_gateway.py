@@ -89,7 +89,6 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "feature.undo": PERSON,
     "forge.accept": PERSON,
     "forge.answer": PERSON,
-    "forge.artifact_drop": set(),
     "forge.ask": PERSON,
     "forge.build_abandon": PERSON,
     "forge.build_audit": PERSON,
@@ -120,6 +119,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "forge.generation_inputs": PERSON,
     "forge.generation_progress": PERSON,
     "forge.generation_store": PERSON,
+    "forge.leftover_drop": set(),
     "forge.key_list": PERSON,
     "forge.key_new": PERSON,
     "forge.key_revoke": PERSON,
@@ -757,7 +757,8 @@ def write_contracts(world: World) -> None:
     world.ok("forge.project_list")
     world.ok("forge.key_list")
     keep(world, project["project_id"], "plan", "first", {"steps": []}, until="2999-01-01T00:00:00.000Z")
-    world.ok("forge.artifact_drop", role=Role.SYSTEM, key=artifact_key(project["project_id"], "plan", "first"))
+    key = artifact_key(project["project_id"], "plan", "first")
+    world.ok("forge.leftover_drop", role=Role.SYSTEM, kind="artifact", key=key)
     world.ok("forge.pin", **project)
     build(world, project["project_id"])
     world.ok("forge.project_delete", project_id=world.ok("forge.project_new", name="Gone")["project_id"], dry_run=False)

@@ -21,12 +21,14 @@ from aop.adapters.tickets.ledger import TicketLedger
 from aop.core.clock import timestamp
 from aop.core.errors import InvalidFeatureSlug, WorktreeBusy
 from aop.core.ids import CommitId, FeatureId, feature_id
-from aop.forge.projects.artifacts import expired_keys
+from aop.forge.builds.cycle.lookup import ended_builds
+from aop.forge.builds.documents import branch_of
+from aop.forge.projects.old_documents import SHAPES, old_documents
 from aop.kernel.ports.locks import Locks
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.port import Record
 
-Kind = Literal["worktree", "branch", "logs", "process", "ticket_run", "artifact"]
+Kind = Literal["worktree", "branch", "logs", "process", "ticket_run", "artifact", "session", "scan"]
 TICKET_RUN_DAYS = 90
 """How long the run of a ticket can be looked up."""
 
@@ -36,9 +38,11 @@ class Leftover(Struct, frozen=True, kw_only=True):
 
     kind: Kind
     name: str
-    """The feature that no longer exists or is merged, the process id, the ticket run, or the key of the artifact."""
+    """The feature that no longer exists or is over, the process id, the ticket run, or the key of the document."""
     merged: bool = False
     """Whether it belongs to a merged feature, which stays in the record."""
+    ended: bool = False
+    """Whether it belongs to a build that is sealed or abandoned, whose branch stays too."""
     holds_work: bool = False
     """Whether it holds work that is on no branch; that is saved below `refs/aop/rescue/` first."""
 
@@ -97,12 +101,20 @@ class Leftovers:
                 yield Leftover(kind="logs", name=name)
         for run_id in self._tickets.ended_before(timestamp(self._now - timedelta(days=TICKET_RUN_DAYS))):
             yield Leftover(kind="ticket_run", name=run_id)
-        yield from self._expired_artifacts()
+        yield from self._old_documents()
+        yield from self._ended_worktrees()
 
-    def _expired_artifacts(self) -> Iterator[Leftover]:
+    def _old_documents(self) -> list[Leftover]:
         with self._record.read() as view:
-            expired = list(expired_keys(view, timestamp(self._now)))
-        return (Leftover(kind="artifact", name=key) for key in expired)
+            return [Leftover(kind=kind, name=key) for kind, key in old_documents(view, self._now)]
+
+    def _ended_worktrees(self) -> Iterator[Leftover]:
+        """Yield the worktrees of builds that are over."""
+        with self._record.read() as view:
+            ended = sorted(ended_builds(view))
+        for name in ended:
+            if os.path.lexists(self._repository.worktrees.path(name)):
+                yield Leftover(kind="worktree", name=name, ended=True, holds_work=self._unsaved_tree(name) is not None)
 
     def of_merged(self, name: FeatureId) -> Iterator[Leftover]:
         """Yield the worktree and the branch of a merged feature."""
@@ -117,7 +129,7 @@ class Leftovers:
         if leftover.kind == "process":
             end_orphans(self._repository.root)
             return self._removal(leftover, None)
-        if leftover.kind == "artifact":
+        if leftover.kind in SHAPES:
             # Its removal and the note of it are one transaction.
             return self._removal(leftover, None)
         if leftover.kind == "ticket_run":
@@ -128,11 +140,17 @@ class Leftovers:
             # A call that creates or deletes the feature holds this lock.
             with self._locks.worktree(name, wait_seconds=0):
                 state = self._state(name)
-                if state is not None and not (leftover.merged and state.status is Status.MERGED):
+                if state is not None and not self._is_over(leftover, state):
                     return Removal(leftover=leftover, problem=f"A feature `{name}` now exists.")
                 return self._remove(leftover, name)
         except WorktreeBusy as busy:
             return Removal(leftover=leftover, problem=busy.message)
+
+    def _is_over(self, leftover: Leftover, state: FeatureState) -> bool:
+        if leftover.ended:
+            with self._record.read() as view:
+                return state.feature_id in ended_builds(view)
+        return leftover.merged and state.status is Status.MERGED
 
     def _remove(self, leftover: Leftover, name: FeatureId) -> Removal:
         rescued = None
@@ -165,12 +183,12 @@ class Leftovers:
         return Removal(leftover=leftover, rescued=rescued)
 
     def _rescue_files(self, name: FeatureId) -> str | None:
-        tree, head = self._unsaved_tree(name), self._head(name)
+        tree, head = self._unsaved_tree(name), self._work_head(name)
         return None if tree is None or head is None else self._rescuer.keep_tree(name, tree, head)
 
     def _unsaved_tree(self, name: FeatureId) -> str | None:
         """Return the tree of a worktree with unsaved work; None if its branch has all of it or does not exist."""
-        folder, head = self._repository.worktrees.path(name), self._head(name)
+        folder, head = self._repository.worktrees.path(name), self._work_head(name)
         if head is None or folder.is_symlink() or not folder.is_dir():
             return None
         return self._rescuer.unsaved_tree(folder, head)
@@ -196,6 +214,10 @@ class Leftovers:
 
     def _head(self, name: FeatureId) -> CommitId | None:
         return self._repository.branches.head(name)
+
+    def _work_head(self, name: FeatureId) -> CommitId | None:
+        """Return the commit that holds the work of a worktree; the branch of a build has another name."""
+        return self._head(name) or self._repository.branches.head(branch_of(name))
 
     def _is_saved(self, name: FeatureId) -> bool:
         """Tell whether the base branch has the work of a branch, perhaps as a squashed commit."""

@@ -16,7 +16,9 @@ from aop.adapters.git.repository import Repository
 from aop.adapters.git.worktrees.registrations import Registrations
 from aop.adapters.storage.record.sqlite import SqliteRecord
 from aop.core.errors import EvidenceBroken, Fault
+from aop.core.ids import FeatureId
 from aop.core.text.counts import count
+from aop.forge.builds.cycle.lookup import ended_builds
 from aop.kernel.record.chain import whole_chain
 from aop.kernel.record.documents.features import TERMINAL, FeatureState
 from aop.kernel.record.port import JournalEntry
@@ -38,6 +40,8 @@ class ExaminedRecord(Struct, frozen=True, kw_only=True):
 
     check: Check
     features: tuple[FeatureState, ...] = ()
+    ended_builds: frozenset[FeatureId] = frozenset()
+    """The features of builds that are over, which need no worktree."""
     newest_entry: datetime | None = None
     is_known: bool = True
     """Whether it could be read; if not, the owner of a worktree is unknown."""
@@ -57,12 +61,13 @@ def examine_record(private: Path) -> ExaminedRecord:
     try:
         with record.read() as view:
             entries = list(view.journal())
-            features = tuple(view.all(FeatureState))
+            features, ended = tuple(view.all(FeatureState)), ended_builds(view)
     except (Fault, sqlite3.Error, msgspec.MsgspecError) as error:
         return ExaminedRecord(check=failure("record", f"The record cannot be read: {error}", _RESTORE), is_known=False)
     finally:
         record.close()
-    return ExaminedRecord(check=_journal_check(entries), features=features, newest_entry=_time_of_newest(entries))
+    newest = _time_of_newest(entries)
+    return ExaminedRecord(check=_journal_check(entries), features=features, ended_builds=ended, newest_entry=newest)
 
 
 def _journal_check(entries: list[JournalEntry]) -> Check:
@@ -109,7 +114,9 @@ def check_worktrees(repository: Repository, examined: ExaminedRecord) -> list[Ch
         return [warning("worktrees", "Without the record their owners are unknown.", repair)]
     known = {feature.feature_id for feature in examined.features}
     living = {feature.feature_id for feature in examined.features if feature.status not in TERMINAL}
-    missing = [name for name in sorted(living) if name not in registered or not (home / name).is_dir()]
+    missing = [
+        name for name in sorted(living - examined.ended_builds) if name not in registered or not (home / name).is_dir()
+    ]
     unowned = sorted(registered - known)
     remove = "List it with: aop gc. Remove it with: aop gc --apply"
     create = "Nothing is lost: the next call that needs it creates it."

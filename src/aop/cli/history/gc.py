@@ -44,7 +44,7 @@ def _exit_code(found: Sequence[Leftover], removed: Sequence[Removal]) -> Exit:
 def _show(found: Sequence[Leftover], removed: Sequence[Removal], terminal: Terminal) -> None:
     for left in [] if removed else found:
         work = "  has work that no branch has" if left.holds_work else ""
-        terminal.text(f"{left.kind}  {left.name}{'  merged' if left.merged else ''}{work}")
+        terminal.text(f"{left.kind}  {left.name}{'  merged' if left.merged else '  ended' if left.ended else ''}{work}")
     for gone in removed:
         saved = f"  work saved as {gone.rescued}" if gone.rescued else ""
         terminal.text(f"{gone.leftover.kind}  {gone.leftover.name}  {gone.problem or 'removed'}{saved}")

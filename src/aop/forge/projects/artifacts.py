@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 
 from msgspec import Struct
@@ -58,10 +57,3 @@ def artifact_of(kernel: Kernel, view: Snapshot, place: ArtifactPlace) -> Artifac
     """Return an artifact; None if there is none, or its day is over."""
     found = view.get(Artifact, place.key)
     return None if found is None or found.expires_at <= kernel.now() else found
-
-
-def expired_keys(view: Snapshot, now: str) -> Iterator[str]:
-    """Return the keys of artifacts whose day is over."""
-    for each in view.all(Artifact):
-        if each.expires_at <= now:
-            yield artifact_key(each.project_id, each.artifact_type, each.name)

@@ -1,4 +1,4 @@
-"""Removals: a person deletes a project, `aop gc` an artifact whose day is over."""
+"""Removals: a person deletes a project, `aop gc` what nothing reads again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import Json, VersionConflict
 from aop.forge.projects.deletion import delete_project, documents_of, refuse_pinned
-from aop.forge.projects.documents import Artifact, ContractBatch, ContractVersion, ForgeProject, ScoutRun
+from aop.forge.projects.documents import ContractBatch, ContractVersion, ForgeProject, ScoutRun
+from aop.forge.projects.old_documents import SHAPES, OldKind, old_documents
 from aop.forge.projects.owners import the_project
 from aop.forge.tools.projects import ProjectArguments
 from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool, committed
@@ -18,16 +19,20 @@ from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.port import Snapshot, Transaction
 
 
-class DropArtifact(Arguments, frozen=True, kw_only=True):
+class DropDocument(Arguments, frozen=True, kw_only=True):
+    kind: OldKind
+    """The kind of document."""
     key: Annotated[str, Meta(min_length=1, max_length=300)]
-    """The key of the artifact, `project:ID:TYPE:NAME`."""
+    """The artifact as `project:ID:TYPE:NAME`, the token of the session, or the scan."""
 
 
 class Dropped(Struct, frozen=True, kw_only=True):
+    kind: str
+    """The kind of document."""
     key: str
-    """The key of the artifact."""
+    """The artifact, the token of the session, or the scan."""
     dropped: bool
-    """False if it is gone already, or was stored again meanwhile."""
+    """False if it is gone already, or is used again meanwhile."""
 
 
 class DeleteProject(ProjectArguments, frozen=True, kw_only=True):
@@ -99,14 +104,14 @@ def _refuse_builds(view: Snapshot, project: ForgeProject, builds: Sequence[str],
         refuse_pinned(project, builds)
 
 
-def drop(call: Call, arguments: DropArtifact, tx: Transaction) -> Outcome:
-    """Remove an artifact, unless it was stored again meanwhile."""
-    found = tx.get(Artifact, arguments.key)
-    if found is None or found.expires_at > call.kernel.now():
-        return Dropped(key=arguments.key, dropped=False)
-    tx.remove(Artifact, arguments.key)
-    tx.append(call.event("leftover_removed", None, what="artifact", name=arguments.key, ref=None))
-    return Dropped(key=arguments.key, dropped=True)
+def drop(call: Call, arguments: DropDocument, tx: Transaction) -> Outcome:
+    """Remove a document, unless it is used again meanwhile."""
+    kind, key = arguments.kind, arguments.key
+    is_old = (kind, key) in old_documents(tx, call.kernel.clock.now())
+    if is_old:
+        tx.remove(SHAPES[kind], key)
+        tx.append(call.event("leftover_removed", None, what=kind, name=key, ref=None))
+    return Dropped(kind=kind, key=key, dropped=is_old)
 
 
 TOOLS = (
@@ -122,9 +127,9 @@ TOOLS = (
         person_only=True,
     ),
     Tool(
-        name="forge.artifact_drop",
-        summary="Remove an artifact of a build whose 24 hours are over.",
-        arguments=DropArtifact,
+        name="forge.leftover_drop",
+        summary="Remove an artifact whose day is over, the session of a token that is not valid, or an old scan.",
+        arguments=DropDocument,
         output=Dropped,
         roles=SYSTEM,
         run=committed(drop),

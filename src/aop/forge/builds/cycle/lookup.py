@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from aop.core.errors import BuildEnded, BuildNotBegun
+from aop.core.ids import FeatureId
 from aop.forge.builds.documents import BuildCycle
 from aop.forge.projects.owners import the_build
 from aop.kernel.gateway.principals import Principal
@@ -34,6 +35,11 @@ def refuse_ended(cycle: BuildCycle) -> None:
     """Refuse a cycle that is over. Raises: BuildEnded."""
     if cycle.status not in LIVING:
         raise BuildEnded(f"The build `{cycle.build_id}` is {cycle.status}.", build_id=cycle.build_id)
+
+
+def ended_builds(view: Snapshot) -> frozenset[FeatureId]:
+    """Return the features of builds that are sealed or abandoned."""
+    return frozenset(FeatureId(cycle.build_id) for cycle in view.all(BuildCycle) if cycle.status not in LIVING)
 
 
 def cycles_of(view: Snapshot, project_id: str) -> Iterator[BuildCycle]:
