@@ -225,7 +225,7 @@ ROWS: Mapping[str, Row] = {
         role=Role.FORGE_BUILDER,
         stage="absent",
         good={"command": "python -m unittest --help"},
-        bad={"command": "rm -rf ."},
+        bad={"command": "curl localhost"},
         code="command_not_allowed",
     ),
     "run_tests": Row(
