@@ -37,7 +37,7 @@ class PlanTask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     number: int
     """Its number in the plan."""
     text: str
-    """What is to be done."""
+    """The work, in words."""
 
 
 class RefusedSignOff(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -124,7 +124,7 @@ class BuildCycle(Document, frozen=True, kw_only=True):
     cost_usd: float = 0
     cost_warned: bool = False
     cap_raises: int = 0
-    """How often a person let it go on after it had reached its cap; each time as much again is allowed."""
+    """The times that a person let it go on at its cap; each allows as much again."""
     created_at: NonEmpty
     updated_at: NonEmpty
     sealed_at: str = ""
@@ -165,7 +165,7 @@ class SealDimension(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     known: bool = True
     """Whether it could be computed."""
     formula: str
-    """How the score follows from the figures."""
+    """The computation of the score from the figures, in words."""
     figures: Mapping[str, Any] = {}
     """The figures, by name."""
     evidence: tuple[str, ...] = ()
@@ -175,7 +175,7 @@ class SealDimension(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Seal(Document, frozen=True, kw_only=True):
-    """What a build was found to be, signed. Key: the seal id."""
+    """The signed findings on a build. Key: the seal id."""
 
     kind: ClassVar[str] = "seal"
 

@@ -42,9 +42,9 @@ class SignedOff(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, t
     phase: int
     """The phase that the sign-off names."""
     tests: str = ""
-    """What it says of the tests; only `PASS` counts."""
+    """The result of the tests as it claims; only `PASS` counts."""
     evidence: tuple[Evidence, ...] = ()
-    """What it names for each deliverable."""
+    """Its evidence for each deliverable."""
 
 
 class Stopped(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="stop"):

@@ -40,7 +40,7 @@ class Decision(Struct, frozen=True, kw_only=True):
 
     cycle: BuildCycle
     answer: str
-    """What the model is told; empty if a message of its own follows."""
+    """The answer for the model; empty if a message of its own follows."""
     commit: str = ""
     """The subject of the commit that belongs to it; empty without one."""
     planned: bool = False

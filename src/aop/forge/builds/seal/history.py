@@ -19,7 +19,7 @@ _STOPS = frozenset(get_args(StopCode))
 
 
 class HistoryFigures(Struct, frozen=True, kw_only=True):
-    """How a build was made."""
+    """The figures of the work on a build."""
 
     phases_with_writes: int
     phases_read_first: int

@@ -49,7 +49,7 @@ class ErrorFacts(Struct, frozen=True, kw_only=True):
     build_id: str
     """The build."""
     fingerprint: str
-    """What all its occurrences share: 16 characters."""
+    """The 16 characters that all its occurrences share."""
     source: str
     """The part of AOP that saw it."""
     severity: str
@@ -61,7 +61,7 @@ class ErrorFacts(Struct, frozen=True, kw_only=True):
     message: str
     """The text of its first occurrence."""
     occurrence_count: int
-    """How often it was seen."""
+    """The number of times that it was seen."""
     first_seen: str
     """When it was first seen."""
     last_seen: str
@@ -73,7 +73,7 @@ class ErrorFacts(Struct, frozen=True, kw_only=True):
     resolution_method: str
     """`auto-fix`, `phase-complete` or `dismissed`; empty while it is not resolved."""
     resolution_summary: str
-    """What resolved it; empty if a person dismissed it."""
+    """The fix or the phase that resolved it; empty if a person dismissed it."""
 
 
 class TrackedErrors(Struct, frozen=True, kw_only=True):
@@ -109,7 +109,7 @@ class BuildErrors(Struct, frozen=True, kw_only=True):
     build_id: str
     """The build."""
     unresolved: int
-    """How many are not resolved."""
+    """The number of those that are not resolved."""
     errors: tuple[ErrorFacts, ...]
     """All errors, the unresolved first."""
 

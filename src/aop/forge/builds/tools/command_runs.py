@@ -38,11 +38,11 @@ class CommandRan(Struct, frozen=True, kw_only=True):
     passed: bool
     """Whether it ended with exit code 0."""
     outcome: str
-    """How it ended: `passed`, `failed`, `timed_out`, `not_started` or `out_of_memory`."""
+    """Its end: `passed`, `failed`, `timed_out`, `not_started` or `out_of_memory`."""
     exit_code: int | None
     """Its exit code; null if it was ended or did not start."""
     seconds: float
-    """How long it ran."""
+    """The seconds that it ran."""
     stdout: str
     """The end of its standard output, at most 50 KB; secrets are masked."""
     stderr: str
@@ -74,7 +74,7 @@ class SyntaxChecked(Struct, frozen=True, kw_only=True):
     checker: str
     """The parser that read it; empty if there is none."""
     problems: tuple[str, ...]
-    """What is wrong, with the line."""
+    """The problems, each with its line."""
 
 
 def run_tests(call: Call, arguments: RunCommand) -> Outcome:

@@ -38,14 +38,14 @@ class PauseBuild(BuildArguments, frozen=True, kw_only=True):
 
 class Interject(BuildArguments, frozen=True, kw_only=True):
     text: Annotated[str, Meta(min_length=1, max_length=LONGEST_INTERJECTION)]
-    """What the model is told before its next reply."""
+    """The message for the model, before its next reply."""
 
 
 class BuildSilence(BuildArguments, frozen=True, kw_only=True):
     sign: Sign
     """`beat` while it works, `warn` and `fail` after a silence."""
     silent_seconds: Annotated[int, Meta(ge=0, le=10**9)] = 0
-    """How long it has done nothing."""
+    """The seconds without a sign of life."""
 
 
 class BuildHold(Struct, frozen=True, kw_only=True):
@@ -67,9 +67,9 @@ class BuildCost(Struct, frozen=True, kw_only=True):
     build_id: str
     """The build."""
     cost_usd: float
-    """What its turns have cost, as far as it is known."""
+    """The cost of its turns, as far as it is known."""
     cap_usd: float
-    """What it may cost; 0: no cap."""
+    """The cap of its cost; 0: no cap."""
     unknown_turns: int
     """The turns whose cost nobody reported."""
     exceeded: bool

@@ -33,7 +33,7 @@ from aop.kernel.record.port import Transaction
 
 class BuildSaid(BuildArguments, frozen=True, kw_only=True):
     event: Planned | TaskDone | SignedOff | Stopped | Compacted
-    """What the model said: a plan, a finished task, a sign-off, a stop; or that its conversation was shortened."""
+    """A plan, a finished task, a sign-off or a stop of the model; or that its conversation was shortened."""
 
 
 class BuildProgress(Struct, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class BuildProgress(Struct, frozen=True, kw_only=True):
     phase: int
     """The phase that is being built now."""
     answer: str
-    """What the model is told; empty if the next message says it."""
+    """The answer for the model; empty if the next message says it."""
     commit: str
     """The commit of the branch now."""
     signed_off: bool
@@ -50,7 +50,7 @@ class BuildProgress(Struct, frozen=True, kw_only=True):
     complete: bool
     """Whether all phases are."""
     missing: tuple[str, ...]
-    """What keeps a sign-off from counting."""
+    """The reasons why a sign-off does not count."""
     hold: str
     """Why the build does not go on; empty if it does."""
 
@@ -74,7 +74,7 @@ class BuildNews(Struct, frozen=True, kw_only=True):
     build_id: str
     """The build."""
     messages: tuple[str, ...]
-    """What the model is told before its next reply."""
+    """The messages for the model, before its next reply."""
 
 
 def hear(call: Call, arguments: BuildSaid) -> Outcome:

@@ -58,7 +58,7 @@ class Clarification(Struct, frozen=True, kw_only=True):
     question_id: str
     """Empty if nothing was asked."""
     status: Literal["asked", "answered", "limit_reached"]
-    """How far it is."""
+    """The state of the question; `limit_reached` if it was not put."""
     text: str
     """The answer, or what to do."""
 

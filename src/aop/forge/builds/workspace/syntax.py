@@ -19,7 +19,7 @@ class SyntaxVerdict(Struct, frozen=True, kw_only=True):
     checker: str = ""
     """The parser, such as `python 3.11`; empty if there is none."""
     problems: tuple[str, ...] = ()
-    """What is wrong, with the line."""
+    """The problems, each with its line."""
 
 
 class SyntaxParsers(Protocol):
