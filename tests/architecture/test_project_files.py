@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from aop.cli.forge.forge import ACTIONS
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -26,6 +28,15 @@ def test_the_changelog_says_what_is_done_next_and_open_and_decisions_have_their_
     decisions = sorted((ROOT / "docs/adr").glob("[0-9]*.md"))
     assert decisions
     assert all("## Consequences" in decision.read_text() for decision in decisions)
+
+
+@pytest.mark.req("FORGE-121")
+def test_the_readme_leads_to_every_page_of_the_docs_and_names_every_action_of_forge() -> None:
+    readme = (ROOT / "README.md").read_text()
+    pages = {f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")}
+    assert pages - set(re.findall(r"\]\((docs/[a-z-]+\.md)", readme)) == set()
+    rows = re.findall(r"`aop forge ([a-z\\|]+)", readme)
+    assert {action for row in rows for action in row.split("\\|")} >= set(ACTIONS)
 
 
 @pytest.mark.parametrize("document", ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/performance.md", "docs/models.md"])
