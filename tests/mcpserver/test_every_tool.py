@@ -31,7 +31,7 @@ ORCHESTRATOR, PLANNER, BUILDER, QA, SWE = Role.ORCHESTRATOR, Role.PLANNER, Role.
 STAGES = ("absent", "new", "planned", "patched", "ready")
 
 
-FORGE_ROLES = (Role.SCOUT, Role.FIXER, Role.FORGE_BUILDER)
+FORGE_ROLES = (Role.SCOUT, Role.CODER, Role.FIXER, Role.FORGE_BUILDER)
 
 
 def forge_token(world: World, role: Role) -> str:
@@ -130,6 +130,7 @@ ROWS: Mapping[str, Row] = {
         role=Role.SCOUT, stage="absent", bad={"project_id": "another"}, code="unknown_project"
     ),
     "forge_read_notepad": Row(role=Role.SCOUT, stage="absent"),
+    "forge_report_progress": Row(role=Role.CODER, stage="absent", bad={"event": {"type": "task_done", "number": 1}}),
     "forge_scratchpad": Row(role=Role.FIXER, stage="absent", good={"operation": "list"}, bad={"operation": "read"}),
     "forge_set_session": Row(
         role=ORCHESTRATOR,

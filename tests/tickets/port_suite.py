@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from aop.core.errors import RemoteNotFound, RemoteRejected, RemoteToolsMissing
+from aop.reviews.diff_lines import shown_lines
 from aop.tickets.mission.blocks import review_params, review_params_block, scaffolding_mission
 from aop.tickets.ports import DocsPort, MergeRequest, TrackerPort, VcsPort
-from aop.tickets.review.pipeline import shown_lines
 from tests.tickets.local_worlds import BRANCH, KEY, PROJECT
 from tests.tickets.mission.test_blocks import MISSION, PARAMS
 from tests.tickets.review.test_pipeline import finding, report

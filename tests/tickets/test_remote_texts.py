@@ -14,8 +14,8 @@ from aop.adapters.tickets.systems.jira import has_jira_marker
 from aop.adapters.tickets.systems.wiki_text import wiki_text
 from aop.core.errors import Refusal, RemoteRejected, RemoteUnavailable, TicketSettingMissing
 from aop.core.redaction.redactor import Redactor
+from aop.reviews.diff_lines import shown_lines
 from aop.tickets.mission.blocks import review_params, review_params_block
-from aop.tickets.review.pipeline import shown_lines
 from tests.tickets.mission.test_blocks import PARAMS
 
 

@@ -1748,6 +1748,21 @@ class BuildOnHold(Refusal):
     hint = "Wait for a person: `aop forge status BUILD` says why it does not go on."
 
 
+class OtherRolesTurn(Refusal):
+    """Another role of the team works on the build now."""
+
+    code = "other_roles_turn"
+    move = Move.WAIT
+    hint = "Wait for your turn: a coder calls `forge_report_progress` without an event."
+
+
+class FileNotCited(Refusal):
+    """The fixer may change only the files that its findings cite."""
+
+    code = "file_not_cited"
+    hint = "Change a cited file, or say in `fix_summary` that the finding cannot be repaired there."
+
+
 class CommandNotAllowed(Refusal):
     """The command is not on the list of commands that a build may run."""
 

@@ -58,12 +58,16 @@ class Finding(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One finding of the reviewer."""
 
     file_path: Annotated[str, Meta(max_length=4_000)]
+    """The file."""
     line_number: Annotated[int, Meta(ge=1)] | None = None
     """A line of the new file; null if the finding is about the whole file."""
     severity: Severity
     category: Category | None = None
+    """Its topic."""
     description: Words
+    """The problem."""
     recommendation: Words
+    """The repair that is proposed."""
 
 
 class CodeReviewReport(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,6 +77,7 @@ class CodeReviewReport(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     summary: Words
     findings: Annotated[tuple[Finding, ...], Meta(max_length=MOST_FINDINGS)] = ()
     next_steps: tuple[Words, ...] = ()
+    """Further work that is proposed."""
 
 
 class CheckedReport(Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ from aop.forge.builds.cycle.lookup import LIVING, cycles_of
 from aop.forge.builds.tools.build_errors import BuildErrors, ErrorFacts
 from aop.forge.builds.tools.build_seal import CheckedSeal
 from aop.forge.builds.tools.controls import BuildHold
-from aop.forge.builds.tools.notepad import Note
+from aop.forge.builds.tools.dialogue.notepad import Note
 from aop.forge.projects.keys import READ_SCOPE, WRITE_SCOPE
 from aop.forge.projects.owners import the_project
 from aop.kernel.features.questions import QuestionFacts

@@ -22,7 +22,7 @@ PEOPLE = ["forge_ask_clarification", "forge_read_notepad"]
 ROLE_TOOLS: Mapping[Role, list[str]] = {
     Role.FORGE_BUILDER: sorted([*BASE, *PEOPLE, "forge_get_phase_window", *BRANCH]),
     Role.SCOUT: sorted([*PROJECT, *PEOPLE, "forge_get_phase_window", "forge_get_project_context"]),
-    Role.CODER: sorted([*PROJECT, *PEOPLE, "forge_get_phase_window"]),
+    Role.CODER: sorted([*PROJECT, *PEOPLE, "forge_get_phase_window", "forge_report_progress"]),
     Role.AUDITOR: sorted(PROJECT),
     Role.FIXER: ["forge_get_build_contracts", "forge_scratchpad"],
     Role.ORCHESTRATOR: sorted(["forge_get_artifact", "forge_set_session", *BRANCH]),

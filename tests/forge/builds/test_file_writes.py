@@ -96,10 +96,17 @@ def test_a_call_that_is_sent_twice_with_one_operation_id_is_one_change(world: Wo
 
 @pytest.mark.req("FORGE-028")
 def test_edits_replace_texts_that_occur_once(world: World, build: str) -> None:
-    agent = coder(world, build, Role.FIXER)
+    agent = coder(world, build)
     edits = [{"old": "two\n", "new": "TWO\n"}, {"old": "TWO\nthree", "new": "2\n3"}]
     assert agent.ok("edit_file", path="src/a.txt", edits=edits)["changed"]
     assert agent.ok("read_file", file_path="src/a.txt")["content"] == "one\n2\n3\n"
+
+
+@pytest.mark.req("FORGE-103")
+def test_a_fixer_changes_no_file_that_no_finding_cites(world: World, build: str) -> None:
+    edits = [{"old": "two\n", "new": "TWO\n"}]
+    assert coder(world, build, Role.FIXER).code("edit_file", path="src/a.txt", edits=edits) == "file_not_cited"
+    assert coder(world, build).ok("read_file", file_path="src/a.txt")["content"] == "one\ntwo\nthree\n"
 
 
 @pytest.mark.parametrize(("old", "found"), [("four", 0), ("e", 2)])

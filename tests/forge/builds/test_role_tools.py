@@ -21,7 +21,7 @@ BRANCH = {"forge_get_branch_status", "forge_list_branch_commits"}
 TOOLS: Mapping[Role, set[str]] = {
     Role.FORGE_BUILDER: READ | CONTRACTS | PEOPLE | WRITE | BRANCH | {"forge_get_phase_window", "run_tests"},
     Role.SCOUT: READ | CONTRACTS | OF_PROJECT | PEOPLE | {"forge_get_project_context", "forge_get_phase_window"},
-    Role.CODER: READ | CONTRACTS | OF_PROJECT | PEOPLE | WRITE | {"forge_get_phase_window"},
+    Role.CODER: READ | CONTRACTS | OF_PROJECT | PEOPLE | WRITE | {"forge_get_phase_window", "forge_report_progress"},
     Role.AUDITOR: READ | CONTRACTS | OF_PROJECT,
     Role.FIXER: READ | {"edit_file", "check_syntax", "forge_get_build_contracts"},
 }

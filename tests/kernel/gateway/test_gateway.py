@@ -149,6 +149,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "forge_list_contracts": {FORGE_BUILDER, SCOUT, CODER, AUDITOR},
     "forge_list_project_contracts": {SCOUT, CODER, AUDITOR},
     "forge_read_notepad": {FORGE_BUILDER, SCOUT, CODER},
+    "forge_report_progress": {CODER},
     "forge_scratchpad": {FORGE_BUILDER, SCOUT, CODER, AUDITOR, FIXER},
     "forge_seal_branch": PERSON,
     "forge_set_session": {ORCHESTRATOR},

@@ -19,8 +19,15 @@ PRODUCTS: Mapping[str, str] = {
     "scaffolding": "SCAFFOLDING_LLM_MODEL_PRIORITY",
     "code-review": "CODE_REVIEW_LLM_MODEL_PRIORITY",
     "forge": "FORGE_LLM_MODEL_PRIORITY",
+    "forge-scout": "FORGE_SCOUT_LLM_MODEL_PRIORITY",
+    "forge-coder": "FORGE_CODER_LLM_MODEL_PRIORITY",
+    "forge-auditor": "FORGE_AUDITOR_LLM_MODEL_PRIORITY",
+    "forge-fixer": "FORGE_FIXER_LLM_MODEL_PRIORITY",
 }
-"""The products with their own list of models, and the variable that holds it."""
+"""The products with their own list of models, and the variable that holds it.
+
+A role of a product (`forge-coder`) falls back to the product.
+"""
 WITH_OPTION = ("forge",)
 """The products whose command has an option `--model`."""
 
@@ -43,7 +50,7 @@ class BrainSettings(Struct, frozen=True, kw_only=True):
         Raises: ModelNotConfigured, InputPathNotFound, InvalidConfiguration.
         """
         replay = _path(environ, "AOP_MODEL_REPLAY")
-        text = chosen or environ.get(PRODUCTS[product] if product else MODELS) or environ.get(MODELS)
+        text = chosen or next((text for name in _variables(product) if (text := environ.get(name))), None)
         if not text and replay is None:
             raise _no_model(product)
         return cls(
@@ -61,14 +68,23 @@ class BrainSettings(Struct, frozen=True, kw_only=True):
 
 
 def _no_model(product: str | None) -> ModelNotConfigured:
-    variables = [PRODUCTS[product], MODELS] if product else [MODELS]
+    variables = _variables(product)
     names = " or ".join(f"`{each}`" for each in variables)
-    how = f"Name one with `--model PROVIDER:MODEL`, or set {names}" if product in WITH_OPTION else f"Set {names}"
+    has_option = product is not None and product.partition("-")[0] in WITH_OPTION
+    how = f"Name one with `--model PROVIDER:MODEL`, or set {names}" if has_option else f"Set {names}"
     return ModelNotConfigured(
         "No model is chosen.",
         hint=f"{how} to one or more names such as `anthropic:MODEL`; `aop brain test` asks it a question.",
         variable=variables[0],
     )
+
+
+def _variables(product: str | None) -> list[str]:
+    """Return the variables that may name the models of a product, the first that is set counts."""
+    if product is None:
+        return [MODELS]
+    whole = product.partition("-")[0]
+    return [PRODUCTS[product], *([PRODUCTS[whole]] if whole != product and whole in PRODUCTS else []), MODELS]
 
 
 def known_prices(environ: Mapping[str, str]) -> Prices:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from aop.core.ids import CommitId, TreeId
-from aop.forge.contracts.types import BuildMode
+from aop.forge.contracts.types import BuildMode, ContractType
 from aop.forge.projects.documents import LOCAL_USER, BuildId, ProjectId
 from aop.kernel.record.documents.base import Document, NonEmpty, Positive
 from aop.kernel.record.documents.features import BUILD_BRANCHES
+from aop.reviews.report import CodeReviewReport, Finding
 
 BRANCH_PREFIX = BUILD_BRANCHES
 """The only branches that a build writes, here and at a remote (FORGE-192)."""
@@ -29,6 +30,8 @@ StopCode = Literal[
 Hold = Literal["", "paused", "stopped", "cost_cap", "silent"]
 """Why an active cycle does not go on: a person paused it, a STOP, its cap, or no sign of life."""
 CountedBy = Literal["report", "tree"]
+Stage = Literal["scout", "code", "audit", "fix"]
+"""The part of a phase that a team is at: each belongs to one role."""
 
 
 class PlanTask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,6 +67,64 @@ class SignOff(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     at: NonEmpty
 
 
+class Evidence(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The files, or the reason, that a sign-off names for one deliverable."""
+
+    deliverable: int
+    """Its place in the list of the phase, from 1."""
+    paths: tuple[str, ...] = ()
+    """The files that show it, its tests among them."""
+    no_test_because: str = ""
+    """Why it has no test; empty if it has one."""
+
+
+class SignedOff(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="sign_off"):
+    """A phase is said to be done."""
+
+    phase: int
+    """The phase that the sign-off names."""
+    tests: str = ""
+    """The result of the tests as it claims; only `PASS` counts."""
+    evidence: tuple[Evidence, ...] = ()
+    """Its evidence for each deliverable."""
+
+
+class ContractFinding(Finding, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A finding of the auditor: a place that violates a contract."""
+
+    contract: ContractType
+    """The contract that is violated."""
+    section: Annotated[str, Meta(min_length=1, max_length=200)]
+    """Its heading, or a JSON pointer such as `/layers/0`."""
+
+
+class AuditReport(CodeReviewReport, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The report of the auditor on a phase."""
+
+    findings: Annotated[tuple[ContractFinding, ...], Meta(max_length=100)] = ()
+    """Violations of contracts, each with its contract and section."""
+
+
+class CrewProgress(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The work of a team on the current phase."""
+
+    stage: Stage = "scout"
+    scout_report: str = ""
+    """The report of the scout, as JSON; empty if it handed in none."""
+    told: str = ""
+    """News for the role that works now: what is missing, what was repaired."""
+    claimed: SignedOff | None = None
+    """A sign-off that a host handed in, and that is not judged yet."""
+    claims: int = 0
+    """The number of sign-offs that hosts handed in."""
+    said: SignedOff | None = None
+    """The sign-off that is proven, and that the auditor looks at."""
+    findings: tuple[ContractFinding, ...] = ()
+    """The findings that the fixer repairs."""
+    fixes: int = 0
+    """The times that the fixer worked on findings of this phase."""
+
+
 class PhaseProgress(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The phase that is being built."""
 
@@ -75,6 +136,7 @@ class PhaseProgress(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """The numbers of the tasks that were said to be done, and are committed."""
     attempts: Mapping[str, int] = {}
     """For each reason of a refusal, how often it came up."""
+    crew: CrewProgress = CrewProgress()
 
 
 class Stop(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -56,7 +56,7 @@ ContractName = Literal[
 
 
 class CrewRounds(Section, frozen=True, kw_only=True):
-    """`forge.build.rounds` of the policy: how often each member of a team works on a phase."""
+    """`forge.build.rounds` of the policy: how many replies each role of a team has at a time."""
 
     scout: Turns
     coder: Turns

@@ -17,8 +17,7 @@ from aop.core.errors import (
     TicketProviderUnsupported,
 )
 from aop.core.run import Steps
-from aop.kernel.patches.lines import PatchRules
-from aop.kernel.patches.parser import parse_patch
+from aop.reviews.diff_lines import line_texts, shown_lines
 from aop.reviews.report import Finding, check_report
 from aop.tickets import comments
 from aop.tickets.loop.tool_calls import mission_tools
@@ -37,8 +36,6 @@ from aop.tickets.safe_text import harmless_text, host_of
 from aop.tickets.steps import Desk, Ending, StepFailed, TicketSteps
 
 KIND = "review"
-
-_READABLE = PatchRules(allow_copy=True, allow_binary=True, allow_symlinks=True, allow_quoted_names=True)
 
 
 class CodeReviewerAgent:
@@ -267,24 +264,3 @@ class _Review:
         # An unreadable diff cannot be checked: refuse it before a model is asked.
         shown_lines(diff)
         return diff
-
-
-def shown_lines(diff: str) -> dict[str, Set[int]]:
-    """Return the line numbers of each new file that a diff shows. Raises: InvalidPatch, PathOutOfBounds."""
-    return {
-        str(file.new_path or file.old_path): {
-            line for hunk in file.hunks for line in range(hunk.new_start, hunk.new_start + hunk.new_count)
-        }
-        for file in parse_patch(diff.encode("utf-8", "surrogatepass"), _READABLE).files
-    }
-
-
-def line_texts(diff: str) -> dict[tuple[str, int], str]:
-    """Return the text of each line of the new files that a diff shows. Raises: InvalidPatch, PathOutOfBounds."""
-    shown: dict[tuple[str, int], str] = {}
-    for file in parse_patch(diff.encode("utf-8", "surrogatepass"), _READABLE).files:
-        for hunk in file.hunks:
-            there = [line for line in hunk.lines if line[:1] in (b" ", b"+")]
-            for at, line in enumerate(there, hunk.new_start):
-                shown[str(file.new_path or file.old_path), at] = line[1:].decode("utf-8", "replace")
-    return shown

@@ -8,15 +8,17 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from aop.adapters.storage.run_files import FileRun, RunFiles
-from aop.core.errors import BuildBusy, Json
+from aop.core.errors import BuildActive, BuildBusy, Json
 from aop.core.ids import RunId
 from aop.core.roles import Role
 from aop.forge.builds.cycle.lookup import LIVING, cycles_of
 from aop.forge.builds.documents import BuildCycle, Crew
-from aop.forge.builds.machine.step import is_complete
+from aop.forge.builds.machine.decisions import is_complete
 from aop.forge.builds.people.watchdog import Sign
 from aop.forge.builds.run.agent_tools import AgentTools, principal_of
 from aop.forge.builds.run.build_parts import BrainOf, BuildParts
+from aop.forge.builds.run.crew.crew_runner import CrewRunner
+from aop.forge.builds.run.crew.host_coder import HostCoder
 from aop.forge.builds.run.knowledge import BuildKnowledge
 from aop.forge.builds.run.runner import BuildRunner
 from aop.forge.generation.stored_steps import StoredSteps, ToolRefused
@@ -32,19 +34,34 @@ BUILD_LOGS = ".aop/forge/builds"
 SYSTEM = Principal(role=Role.SYSTEM, actor="system")
 
 
+def living_build(app: App, project_id: str) -> BuildCycle | None:
+    """Return the build of a project that goes on, if there is one."""
+    with app.gateway.kernel.record.read() as view:
+        return next((cycle for cycle in cycles_of(view, project_id) if cycle.status in LIVING), None)
+
+
 class ProjectBuild:
     """The build of one project that is active, or a new one."""
 
     def __init__(self, app: App, principal: Principal, project_id: str, crew: Crew, report: Report) -> None:
-        """Begin a build, or find the one that goes on. Raises: ToolRefused."""
+        """Begin a build, or find the one that goes on. Raises: BuildActive if that has another crew, ToolRefused."""
         self._app = app
         self._principal = principal
         self._report = report
-        self.build_id = self._living(project_id) or self._begin(project_id, crew)
+        living = living_build(app, project_id)
+        if living is not None and living.crew != crew:
+            raise BuildActive(
+                f"The build `{living.build_id}` was begun by the crew `{living.crew}`.",
+                hint=f"Go on with `--crew {living.crew}`, or end it with `aop forge cancel {living.build_id}`.",
+                build_id=living.build_id,
+            )
+        self.build_id = self._begin(project_id, crew) if living is None else living.build_id
         self._known = BuildKnowledge(app.gateway.kernel, self.build_id)
 
-    def run(self, brain_of: BrainOf, ready: Callable[[], None]) -> Mapping[str, Any]:
+    def run(self, brain_of: BrainOf, ready: Callable[[], None], *, by_host: bool = False) -> Mapping[str, Any]:
         """Build what is left, seal it, and return the seal; `ready` is called when this process has the build.
+
+        The coder of a team is another program if the caller says so: `by_host`.
 
         Raises: BuildBusy, BuildHeld, BuildNotFinished, ToolRefused, refusals of asking a model.
         """
@@ -53,12 +70,18 @@ class ProjectBuild:
             if not is_complete(self._known.cycle()):
                 watch = self._watch()
                 self._report = watch.over_report(self._report)
-                runner = BuildRunner(self._parts(brain_of, watch.over_steps(steps)))
-                asyncio.run(watch.over(runner.build()))
+                parts = self._parts(brain_of, watch.over_steps(steps))
+                asyncio.run(watch.over(self._build(parts, by_host=by_host)))
             sealed = self._call("forge.build_seal", {"build_id": self.build_id}, f"{self.build_id}-seal")
             steps.forget()
         seal: Mapping[str, Any] = sealed["seal"]
         return seal
+
+    async def _build(self, parts: BuildParts, *, by_host: bool) -> None:
+        if self._known.cycle().crew == "team":
+            await CrewRunner(parts, HostCoder(parts) if by_host else None).build()
+        else:
+            await BuildRunner(parts).build()
 
     @contextmanager
     def _lock(self) -> Iterator[FileRun]:
@@ -92,11 +115,6 @@ class ProjectBuild:
             new_id=kernel.new_id,
             report=self._report,
         )
-
-    def _living(self, project_id: str) -> str | None:
-        with self._app.gateway.kernel.record.read() as view:
-            found = [cycle.build_id for cycle in cycles_of(view, project_id) if cycle.status in LIVING]
-        return found[0] if found else None
 
     def _begin(self, project_id: str, crew: Crew) -> str:
         begun = self._call("forge.build_begin", {"project_id": project_id, "crew": crew}, None)

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from aop.forge.builds.documents import PlanTask
-from aop.forge.builds.machine.events import Event, Evidence, Flaw, Planned, SignedOff, Stopped, TaskDone
+from aop.forge.builds.documents import Evidence, PlanTask, SignedOff
+from aop.forge.builds.machine.events import Event, Flaw, Planned, Stopped, TaskDone
 from aop.forge.builds.machine.markers import STOP_CODES, events_in, hidden_markers
 
 SIGN_OFF = """=== PHASE SIGN-OFF: PASS ===

@@ -8,9 +8,20 @@ import pytest
 from msgspec.structs import replace
 
 from aop.core.ids import CommitId, ObjectId, TreeId
-from aop.forge.builds.documents import BuildCycle, PhaseProgress, PlanTask, RefusedSignOff, SignOff, Stop, branch_of
-from aop.forge.builds.machine.events import Event, Evidence, Flaw, Planned, SignedOff, Stopped, TaskDone, TreeProof
-from aop.forge.builds.machine.step import Decision, Surroundings, is_complete, resumed_after_stop, step
+from aop.forge.builds.documents import (
+    BuildCycle,
+    Evidence,
+    PhaseProgress,
+    PlanTask,
+    RefusedSignOff,
+    SignedOff,
+    SignOff,
+    Stop,
+    branch_of,
+)
+from aop.forge.builds.machine.decisions import Decision, Surroundings, is_complete
+from aop.forge.builds.machine.events import Event, Flaw, Planned, Stopped, TaskDone, TreeProof
+from aop.forge.builds.machine.step import resumed_after_stop, step
 
 TREE, COMMIT = TreeId(ObjectId("a" * 40)), CommitId(ObjectId("b" * 40))
 BASELINE = CommitId(ObjectId("c" * 40))

@@ -4,32 +4,53 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from aop.cli.forge.action import Action, declare_project
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.mcp_server import serve_mcp
 from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import CallRefused, Terminal
+from aop.core.errors import InvalidCliArgs
+from aop.core.roles import Role
 from aop.core.text.counts import count
 
 if TYPE_CHECKING:
+    from aop.brains.ports import Brain
     from aop.core.errors import Json
-    from aop.forge.builds.documents import BuildCycle
+    from aop.forge.builds.documents import BuildCycle, Crew
     from aop.wiring.build import App
+
+TEAM = (Role.SCOUT, Role.CODER, Role.AUDITOR, Role.FIXER)
 
 
 def _declare_build(parser: argparse.ArgumentParser) -> None:
     declare_project(parser)
-    parser.add_argument("--crew", choices=["solo"], default="solo", help="one builder does everything")
     parser.add_argument(
-        "--model", metavar="MODEL", help="as `provider:model`; otherwise FORGE_LLM_MODEL_PRIORITY or AOP_MODELS says it"
+        "--crew",
+        choices=["solo", "team"],
+        help="`solo`: one builder does everything (default); `team`: scout, coder, auditor and fixer",
+    )
+    parser.add_argument(
+        "--coder",
+        choices=["model", "host"],
+        default="model",
+        help="the coder of a team: a model (default), or any MCP host with a token of `aop token coder --build BUILD`",
+    )
+    parser.add_argument(
+        "--model",
+        metavar="MODEL",
+        help="as `provider:model`; otherwise FORGE_CODER_LLM_MODEL_PRIORITY and the like for each role of a team,"
+        " FORGE_LLM_MODEL_PRIORITY or AOP_MODELS says it",
     )
     parser.add_argument("--detach", action="store_true", help="build in the background")
 
 
 def build(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Build a project from its contracts; the same command goes on with a build that was interrupted."""
+    if arguments.coder == "host" and arguments.crew == "solo":
+        raise InvalidCliArgs("The crew `solo` has no coder.", hint="Choose `--crew team`.")
     if not arguments.detach:
         with open_app(arguments) as app:
             return _work(app, arguments, terminal)
@@ -37,7 +58,7 @@ def build(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from aop.wiring.forge.builds import BUILD_LOGS, ProjectBuild
 
     with open_app(arguments) as app, _refusals():
-        build_id = ProjectBuild(app, app.person, arguments.project, arguments.crew, terminal.say).build_id
+        build_id = ProjectBuild(app, app.person, arguments.project, _crew(app, arguments), terminal.say).build_id
         folder = app.root / BUILD_LOGS
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return run_in_background(
@@ -60,18 +81,48 @@ def _tell_start(build_id: str, pid: int, terminal: Terminal) -> int:
 
 def _work(app: App, arguments: argparse.Namespace, terminal: Terminal, ready: Callable[[], None] = lambda: None) -> int:
     from aop.forge.builds.run.build_parts import BuildHeld
-    from aop.wiring.build import build_brain
     from aop.wiring.forge.builds import ProjectBuild
-    from aop.wiring.forge.generation import PRODUCT
 
     with _refusals():
-        brain = build_brain(app.settings, chosen=arguments.model, product=PRODUCT)
-        work = ProjectBuild(app, app.person, arguments.project, arguments.crew, terminal.say)
+        crew, by_host = _crew(app, arguments), arguments.coder == "host"
+        brains = _brains(app, crew, arguments)
+        work = ProjectBuild(app, app.person, arguments.project, crew, terminal.say)
         try:
-            seal = work.run(lambda _role: brain, ready)
+            with _door(app, work.build_id, terminal) if by_host else nullcontext():
+                seal = work.run(brains.__getitem__, ready, by_host=by_host)
         except BuildHeld as held:
             return _show(held.cycle, None, terminal)
         return _show(work.cycle(), seal, terminal)
+
+
+def _crew(app: App, arguments: argparse.Namespace) -> Crew:
+    """Return the crew that was asked for: without one, that of the build that goes on."""
+    from aop.wiring.forge.builds import living_build
+
+    if arguments.crew is not None:
+        return "team" if arguments.crew == "team" else "solo"
+    if (living := living_build(app, arguments.project)) is not None:
+        return living.crew
+    return "team" if arguments.coder == "host" else "solo"
+
+
+def _brains(app: App, crew: Crew, arguments: argparse.Namespace) -> Mapping[Role, Brain]:
+    """Return the brain of each role, before anything is begun. Raises: ModelNotConfigured and the like."""
+    from aop.wiring.build import build_brain
+    from aop.wiring.forge.generation import PRODUCT
+
+    if crew == "solo":
+        return {Role.FORGE_BUILDER: build_brain(app.settings, chosen=arguments.model, product=PRODUCT)}
+    models = [role for role in TEAM if role is not Role.CODER or arguments.coder == "model"]
+    return {role: build_brain(app.settings, chosen=arguments.model, product=f"{PRODUCT}-{role}") for role in models}
+
+
+@contextmanager
+def _door(app: App, build_id: str, terminal: Terminal) -> Iterator[None]:
+    """Serve MCP for the coder of a build, until the build ends or is held."""
+    with serve_mcp(app.gateway, app.tokens, terminal.say) as url:
+        terminal.say(f"coder: connect an MCP host to {url}, with a token of: aop token coder --build {build_id}")
+        yield
 
 
 @contextmanager

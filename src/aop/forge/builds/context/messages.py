@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from aop.brains.conversation import Reply, Turn
 from aop.brains.prompts import Data, Prompt, build_prompt, data_block
+from aop.core.roles import Role
 from aop.core.text.visible import visible
 from aop.forge.broker.role_briefs import role_prompt
 from aop.forge.builds.context.listings import change_listing, workspace_listing
@@ -55,12 +56,19 @@ def advancement(
     )
 
 
-def must_read(turns: Sequence[Turn], phase: int) -> str | None:
-    """Return the reminder for a model whose first reply read no contract; None if it read one (FORGE-070)."""
+def must_read(turns: Sequence[Turn], phase: int, role: Role = Role.FORGE_BUILDER) -> str | None:
+    """Return the reminder for a model whose first reply read no contract; None if it read one (FORGE-070, FORGE-113).
+
+    The fixer may need none: its findings name what to read.
+    """
+    if role is Role.FIXER:
+        return None
     replies = [turn for turn in turns if isinstance(turn, Reply)]
     if len(replies) != 1 or any(call.name.startswith(FETCHES) for call in replies[0].calls):
         return None
-    return f"You must call forge_get_phase_window({phase}) before coding."
+    if role is Role.AUDITOR:
+        return "You must fetch the contracts with forge_get_project_contract before you report."
+    return f"You must call forge_get_phase_window({phase}) before {'you report' if role is Role.SCOUT else 'coding'}."
 
 
 def _files(paths: Sequence[str]) -> Data:

@@ -48,7 +48,7 @@ def task_done(number: int, left: Sequence[int]) -> str:
     if left:
         return f"Task {number} is recorded. Not done yet: {', '.join(map(str, left))}."
     return (
-        f"Task {number} is recorded, and so are all tasks of the plan. Call `run_tests`; when they pass, write the"
+        f"Task {number} is recorded, and so are all tasks of the plan. Run the tests; when they pass, write the"
         " sign-off of the phase."
     )
 
@@ -78,4 +78,4 @@ def what_is_next(phase: PhaseProgress) -> str:
     if left:
         number = left[0].number
         return f"Go on with task {number}: {left[0].text}. When it is done, write `=== TASK DONE: {number} ===`."
-    return f"All tasks of phase {phase.number} are done. Call `run_tests`, and write the sign-off of the phase."
+    return f"All tasks of phase {phase.number} are done. Run the tests, and write the sign-off of the phase."

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias, get_args
 
 from aop.core.text.counts import count
-from aop.forge.builds.documents import PlanTask, StopCode
-from aop.forge.builds.machine.events import Event, Evidence, Flaw, Planned, SignedOff, Stopped, TaskDone
+from aop.forge.builds.documents import Evidence, PlanTask, SignedOff, StopCode
+from aop.forge.builds.machine.events import Event, Flaw, Planned, Stopped, TaskDone
 
 STOP_CODES: tuple[StopCode, ...] = get_args(StopCode)
 MOST_TASKS = 200

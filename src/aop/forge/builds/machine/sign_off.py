@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from aop.core.text.counts import count
-from aop.forge.builds.documents import BuildCycle, PhaseProgress
-from aop.forge.builds.machine.events import Evidence, SignedOff, TreeProof
+from aop.forge.builds.documents import BuildCycle, Evidence, PhaseProgress, SignedOff
+from aop.forge.builds.machine.events import TreeProof
 
 README = "README.md"
 

@@ -19,8 +19,8 @@ from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
 
 ASK = "forge_ask_clarification"
-OF_PEOPLE = frozenset({"forge_get_branch_status", "forge_list_branch_commits"})
-"""Tools of a builder that tell it nothing for its work, so a loop does not pay for them."""
+LEFT_OUT = frozenset({"forge_get_branch_status", "forge_list_branch_commits", "forge_report_progress"})
+"""Tools that a model in a loop does not need, so that it does not pay for them: it says its progress in markers."""
 
 
 def principal_of(cycle: BuildCycle, role: Role) -> Principal:
@@ -50,7 +50,7 @@ class AgentTools:
     @property
     def offers(self) -> Sequence[Offer]:
         """Return the tools of the role, in few words."""
-        return tuple(_offer(tool) for tool in self._gateway.tools_for(self._who) if tool.name not in OF_PEOPLE)
+        return tuple(_offer(tool) for tool in self._gateway.tools_for(self._who) if tool.name not in LEFT_OUT)
 
     async def execute(self, name: str, arguments: Mapping[str, Any]) -> str:
         """Call a tool; a question to a person is waited for."""

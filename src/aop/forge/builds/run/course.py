@@ -10,11 +10,12 @@ import msgspec
 from aop.brains.budgets import LoopUsage
 from aop.brains.conversation import Reply, Turn, UserText
 from aop.brains.ports import Called, Observed, Replied
-from aop.core.errors import BuildOnHold, Json
+from aop.core.errors import BuildBranchMoved, BuildOnHold, Json
 from aop.core.roles import Role
+from aop.core.text.counts import count
 from aop.forge.builds.context.compaction import ConversationSize, compacted
-from aop.forge.builds.documents import BuildCycle
-from aop.forge.builds.machine.events import Compacted
+from aop.forge.builds.documents import BuildCycle, SignedOff
+from aop.forge.builds.machine.events import Audited, Compacted, Fixed, RecordedEvent
 from aop.forge.builds.run.agent_tools import AgentTools
 from aop.forge.builds.run.build_parts import BuildHeld, BuildParts
 from aop.forge.generation.stored_steps import LoopSteps, ToolRefused
@@ -28,7 +29,7 @@ class Course:
         self.parts = parts
         self.run_id = run_id
         self.tools: AgentTools = parts.tools_of(role)
-        self._role = role
+        self.role = role
         self._steps = LoopSteps(parts.steps, prefix, kept=("news_", "reply_", "call_"))
         self._replied: Replied | None = None
         self._is_under_way = False
@@ -52,7 +53,7 @@ class Course:
         provider, _, model = self._replied.model.partition(":")
         taken: dict[str, Json] = {
             "feature_id": self.parts.known.build_id,
-            "worker": self._role.value,
+            "worker": self.role.value,
             "run": self.run_id,
             "provider": provider,
             "model": model or None,
@@ -88,6 +89,50 @@ class Course:
         self.parts.report("the conversation is shortened")
         self.call("forge.build_event", f"{self.run_id}-{turn}-compacted", event=msgspec.to_builtins(Compacted()))
         return compacted(turns, known.recollection(), most, known.tokens)
+
+    def record(self, operation: str, event: RecordedEvent) -> Mapping[str, Any]:
+        """Record an event, after the verification that it needs, and what follows from it; raises: ToolRefused."""
+        progress = self._recorded(operation, event)
+        if progress["signed_off"]:
+            self._settle(operation)
+        elif progress["missing"]:
+            self._track(operation, progress)
+        return progress
+
+    def _recorded(self, operation: str, event: RecordedEvent) -> Mapping[str, Any]:
+        """Record an event; commits of people are taken in first."""
+        said = msgspec.to_builtins(event)
+        try:
+            self._verify(event, f"{operation}-verify")
+            return self.call("forge.build_event", operation, event=said)
+        except ToolRefused as refused:
+            if refused.error["code"] != BuildBranchMoved.code:
+                raise
+        self.call("forge.build_take_commits", f"{operation}-take")
+        self._verify(event, f"{operation}-verify-taken")
+        return self.call("forge.build_event", operation, event=said)
+
+    def _verify(self, event: RecordedEvent, operation: str) -> None:
+        if isinstance(event, SignedOff | Audited | Fixed):
+            self.parts.report(f"phase {self.parts.known.cycle().current.number}: verifying")
+            self.call("forge.build_verify", operation)
+
+    def _settle(self, operation: str) -> None:
+        done = self.parts.known.cycle().sign_offs[-1]
+        self.parts.report(f"phase {done.phase}, {done.name}: signed off with {count(done.tests, 'test')}")
+        self.call(
+            "forge.errors_resolve",
+            f"{operation}-errors",
+            method="phase-complete",
+            phase=done.phase,
+            gate_run_id=done.gate_run_id,
+        )
+
+    def _track(self, operation: str, progress: Mapping[str, Any]) -> None:
+        phase = progress["phase"]
+        self.parts.report(f"phase {phase}: not signed off, {count(len(progress['missing']), 'reason')}")
+        errors = [{"message": text, "source": "sign_off", "phase": phase} for text in progress["missing"]]
+        self.call("forge.error_track", f"{operation}-errors", errors=errors)
 
     def call(self, tool: str, operation: str, **arguments: Json) -> Mapping[str, Any]:
         """Call a tool for this build."""

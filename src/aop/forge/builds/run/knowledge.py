@@ -10,17 +10,22 @@ from aop.core.errors import BuildNotBegun, ForgeSupportMissing
 from aop.forge.broker.fetches import fetches_of_build
 from aop.forge.broker.summaries import brief_of
 from aop.forge.builds.context.compaction import Recollection
+from aop.forge.builds.context.crew_messages import PhaseView
 from aop.forge.builds.context.messages import advancement
 from aop.forge.builds.documents import BuildCycle
 from aop.forge.builds.people.clarifications import budget_text, is_waiting
 from aop.forge.builds.people.notes import note_digest, note_of, notes_section
+from aop.forge.builds.run.crew.crew_events import phase_diff
 from aop.forge.contracts.types import ContractType
 from aop.forge.projects.batches import contract_in, pinned_batch
 from aop.forge.projects.documents import ForgeBuild, ForgeProject, ScratchNote
 from aop.kernel.gateway.calls import Kernel, feature_named
+from aop.kernel.record.documents.questions import Question
 from aop.kernel.record.port import Snapshot
 
 MOST_FILES = 200
+TOLD_NOTES = ("decisions", "known_issues")
+"""The notes of a coder that its auditor is shown."""
 CHARS_PER_TOKEN = 3
 """Where nothing counts tokens, a conversation is taken for longer than it is."""
 
@@ -104,6 +109,47 @@ class BuildKnowledge:
             files=tuple(files[:MOST_FILES]),
             pad=pad,
         )
+
+    def phase_view(self) -> PhaseView:
+        """Return the current phase as its team sees it."""
+        opening = self.opening()
+        with self._kernel.record.read() as view:
+            cycle = self._cycle(view)
+            tree = feature_named(view, cycle.build_id).tree
+            pad = {
+                note.name: note.value for note in view.all(ScratchNote, f"{cycle.build_id}/") if note.name in TOLD_NOTES
+            }
+        objects, number = self._kernel.git.objects, cycle.current.number
+        start = cycle.current.start_tree or objects.tree_of(cycle.baseline_sha)
+        return PhaseView(
+            build_id=cycle.build_id,
+            project=opening.name,
+            description=opening.description,
+            notes=opening.notes,
+            questions=opening.questions,
+            phase_name=cycle.phases[number] if number < len(cycle.phases) else "",
+            progress=cycle.current,
+            paths=tuple(entry.path for entry in objects.entries(tree)),
+            changes=objects.changes(start, tree),
+            diff=phase_diff(self._kernel, cycle, tree),
+            pad=pad,
+        )
+
+    def work_so_far(self) -> str:
+        """Return the files, the plan and the refusals of the current phase as one text, to see whether they change."""
+        with self._kernel.record.read() as view:
+            cycle = self._cycle(view)
+            tree = feature_named(view, cycle.build_id).tree
+        current = cycle.current
+        return f"{tree} {[task.text for task in current.plan]} {current.done} {sorted(current.attempts.items())}"
+
+    def stop_is_answered(self, cycle: BuildCycle) -> bool:
+        """Tell whether a person answered the STOP of a build."""
+        if cycle.stop is None:
+            return False
+        with self._kernel.record.read() as view:
+            question = view.get(Question, cycle.stop.question_id)
+        return question is not None and question.answer is not None
 
     def tokens(self, text: str) -> int:
         """Return the tokens of a text, or an estimate that is rather too large."""

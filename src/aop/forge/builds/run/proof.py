@@ -9,8 +9,8 @@ from aop.forge.builds.audit.audit import audited
 from aop.forge.builds.audit.audit_verdicts import AuditCheck
 from aop.forge.builds.audit.counts import CountedTests, tests_of
 from aop.forge.builds.audit.subject import AuditSubject
-from aop.forge.builds.documents import BuildCycle
-from aop.forge.builds.machine.events import SignedOff, TreeProof
+from aop.forge.builds.documents import BuildCycle, SignedOff
+from aop.forge.builds.machine.events import TreeProof
 from aop.forge.builds.machine.sign_off import claims_of
 from aop.kernel.gateway.calls import Call
 from aop.kernel.record.documents.features import FeatureState

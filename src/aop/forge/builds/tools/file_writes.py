@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from aop.core.errors import FileNotFound, InvalidArguments, InvalidPatch, PatchDoesNotApply
+from aop.core.errors import FileNotCited, FileNotFound, InvalidArguments, InvalidPatch, PatchDoesNotApply
 from aop.core.ids import TreeId
 from aop.core.paths.names import RepoPath, exact_path
 from aop.core.roles import Role
@@ -73,10 +73,18 @@ def edit_file(call: Call, arguments: EditFile) -> Outcome:
     """Replace texts of a file, each of which it holds exactly once."""
     path = _named(call.kernel, arguments.path)
     with held_build(call) as build:
+        _refuse_uncited(call, build, path)
         known = _file_at(call.kernel.git.objects, build.state.tree, path)
         if known is None:
             raise FileNotFound(f"There is no file `{path}`.", path=path)
         return _store(call, build, path, known, edited(known[1], arguments.edits, path))
+
+
+def _refuse_uncited(call: Call, build: OpenBuild, path: RepoPath) -> None:
+    """Refuse a fixer that changes a file which no finding cites. Raises: FileNotCited."""
+    cited = sorted({each.file_path for each in build.cycle.current.crew.findings})
+    if call.principal.role is Role.FIXER and path not in cited:
+        raise FileNotCited(f"No finding cites `{path}`. Cited: {', '.join(cited) or 'none'}.", path=path)
 
 
 def edited(content: bytes, edits: tuple[Edit, ...], path: str) -> bytes:

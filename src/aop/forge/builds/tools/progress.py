@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -12,9 +14,11 @@ from aop.forge.builds.cycle.abandonment import given_up
 from aop.forge.builds.cycle.commits import commit_and_push, unchanged_cycle
 from aop.forge.builds.cycle.lookup import the_living_cycle
 from aop.forge.builds.documents import BuildCycle
-from aop.forge.builds.machine.events import Compacted, Planned, SignedOff, Stopped, TaskDone
-from aop.forge.builds.machine.step import Decision, Surroundings, resumed_after_stop, step
+from aop.forge.builds.machine.decisions import Decision, Surroundings
+from aop.forge.builds.machine.events import Audited, RecordedEvent
+from aop.forge.builds.machine.step import resumed_after_stop, step
 from aop.forge.builds.people.notes import note_digest, note_message, note_of
+from aop.forge.builds.run.crew.crew_events import crew_events, judged_sign_off, phase_diff
 from aop.forge.builds.run.proof import deliverables_of_phase, proof_of
 from aop.forge.builds.run.tree_verification import run_verification, verification_plan
 from aop.forge.builds.tools.cycles import BuildArguments
@@ -26,14 +30,17 @@ from aop.kernel.gateway.calls import Call, Outcome, Tool, committed, feature_nam
 from aop.kernel.gateway.role_sets import COORDINATORS
 from aop.kernel.merges.branch_moves import undo_move
 from aop.kernel.record.documents.base import revise
+from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.gate_runs import GateRun, Verdict
 from aop.kernel.record.documents.questions import Question
-from aop.kernel.record.port import Transaction
+from aop.kernel.record.port import Snapshot, Transaction
+from aop.reviews.diff_lines import shown_lines
 
 
 class BuildSaid(BuildArguments, frozen=True, kw_only=True):
-    event: Planned | TaskDone | SignedOff | Stopped | Compacted
-    """A plan, a finished task, a sign-off or a stop of the model; or that its conversation was shortened."""
+    event: RecordedEvent
+    """A plan, a finished task, a sign-off or a stop of the model, the report of a role of a team; or that its
+    conversation was shortened."""
 
 
 class BuildProgress(Struct, frozen=True, kw_only=True):
@@ -79,25 +86,45 @@ class BuildNews(Struct, frozen=True, kw_only=True):
 
 def hear(call: Call, arguments: BuildSaid) -> Outcome:
     """Record what a model said, with the commit that belongs to it."""
-    kernel, event = call.kernel, arguments.event
-    with held_worktree(kernel, FeatureId(arguments.build_id)):
+    return heard(call, arguments.build_id, arguments.event)
+
+
+def heard(
+    call: Call,
+    build_id: str,
+    event: RecordedEvent,
+    answer: Callable[[Transaction, BuildProgress], Outcome] = lambda _tx, progress: progress,
+) -> Outcome:
+    """Take an event of a build into the record, with the commit that belongs to it; `answer` words what is returned."""
+    kernel = call.kernel
+    with held_worktree(kernel, FeatureId(build_id)):
         with kernel.record.read() as view:
-            cycle = the_living_cycle(view, arguments.build_id, call.principal)
+            cycle = the_living_cycle(view, build_id, call.principal)
             state = feature_named(view, cycle.build_id)
-            proof = proof_of(call, view, cycle, state, event) if isinstance(event, SignedOff) else None
-            wanted = deliverables_of_phase(AuditSubject(call, view, cycle, state))
-        attempts = kernel.config().policy.forge.build.attempts
-        around = Surroundings(now=kernel.now(), attempts=attempts, deliverables=wanted, proof=proof)
+            around = _surroundings(call, view, cycle, state, event)
         decision = step(cycle, event, around)
         if not decision.commit or kernel.git.objects.tree_of(cycle.head) == state.tree:
-            return call.commit(lambda tx: _stored(call, tx, cycle, decision))
+            return call.commit(lambda tx: answer(tx, _stored(call, tx, cycle, decision)))
         return commit_and_push(
             call,
             cycle,
             state.tree,
             decision.commit,
-            store=lambda tx, moved: _stored(call, tx, moved, step(moved, event, _at(around, moved))),
+            store=lambda tx, moved: answer(tx, _stored(call, tx, moved, step(moved, event, _at(around, moved)))),
         )
+
+
+def _surroundings(
+    call: Call, view: Snapshot, cycle: BuildCycle, state: FeatureState, event: RecordedEvent
+) -> Surroundings:
+    kernel, said = call.kernel, judged_sign_off(cycle, event)
+    return Surroundings(
+        now=kernel.now(),
+        attempts=kernel.config().policy.forge.build.attempts,
+        deliverables=deliverables_of_phase(AuditSubject(call, view, cycle, state)),
+        proof=None if said is None else proof_of(call, view, cycle, state, said),
+        shown=shown_lines(phase_diff(kernel, cycle, state.tree)) if isinstance(event, Audited) else {},
+    )
 
 
 def _at(around: Surroundings, cycle: BuildCycle) -> Surroundings:
@@ -147,6 +174,8 @@ def _record(call: Call, tx: Transaction, before: BuildCycle, decision: Decision)
     elif decision.missing:
         why: list[Json] = [each.text for each in decision.missing]
         tx.append(call.event("sign_off_refused", name, **facts, missing=why))
+    for kind, payload in crew_events(before, decision):
+        tx.append(call.event(kind, name, **facts, **payload))
     if decision.stop is not None:
         tx.append(call.event("build_paused", name, **facts, code=decision.stop.code, reason=decision.stop.reason))
     if decision.answer:

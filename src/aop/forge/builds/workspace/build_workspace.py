@@ -8,10 +8,12 @@ from functools import partial
 
 from msgspec import Struct
 
-from aop.core.errors import BuildNotBegun, BuildOnHold, NoBuildInSession
+from aop.core.errors import BuildNotBegun, BuildOnHold, NoBuildInSession, OtherRolesTurn
+from aop.core.roles import Role
 from aop.forge.broker.sessions import scope_of
 from aop.forge.builds.cycle.lookup import refuse_ended, the_cycle
 from aop.forge.builds.documents import BuildCycle
+from aop.forge.builds.machine.crew_step import ROLES, role_at_work
 from aop.forge.builds.workspace.projection import SHOWN_FOLDER, shown_files
 from aop.forge.projects.documents import ForgeBuild
 from aop.kernel.features.worktree_hold import held_worktree
@@ -77,4 +79,15 @@ def held_build(call: Call) -> Iterator[OpenBuild]:
     with held_worktree(call.kernel, name):
         with call.kernel.record.read() as view:
             found = open_build_of(view, call.principal)
+        refuse_other_turn(found.cycle, call.principal.role)
         yield found
+
+
+def refuse_other_turn(cycle: BuildCycle, role: Role) -> None:
+    """Refuse a role of a team that is not at work now. Raises: OtherRolesTurn."""
+    if cycle.crew == "team" and role in ROLES.values() and role is not role_at_work(cycle):
+        raise OtherRolesTurn(
+            f"The {role_at_work(cycle)} works on the build `{cycle.build_id}` now, and you are its {role}.",
+            build_id=cycle.build_id,
+            stage=cycle.current.crew.stage,
+        )
