@@ -219,6 +219,30 @@ def test_commits_of_people_are_taken_in_together_with_the_work_of_the_build(worl
     assert [each["build_cycle"] for each in listed["commits"]] == ["shop-b1", "", "shop-b1"]
 
 
+@pytest.mark.req("FORGE-199")
+def test_commits_that_people_only_pushed_are_taken_in_and_a_lost_push_is_made_up_for(
+    world: World, tmp_path: Path
+) -> None:
+    remote = with_remote(world, tmp_path)
+    begin(world)
+    commit(world)
+    main = {**refs(world.root), **refs(remote)}["refs/heads/main"]
+    world.ok("forge.build_take_commits", build_id="shop-b1")
+    assert head_of(remote, BRANCH) == cycle_of(world).head == cycle_of(world).published
+    git(tmp_path, "clone", "-q", "-b", BRANCH, str(remote), "other")
+    (tmp_path / "other/people.txt").write_text("people\n")
+    git(tmp_path / "other", "add", "people.txt")
+    git(tmp_path / "other", "commit", "-qm", "From elsewhere")
+    git(tmp_path / "other", "push", "-q")
+    tip = head_of(tmp_path / "other")
+    taken = world.ok("forge.build_take_commits", build_id="shop-b1")
+    assert (taken["commits"], head_of(world.root, BRANCH), cycle_of(world).head) == ([tip], tip, tip)
+    assert (world.root / ".worktrees/shop-b1/people.txt").read_text() == "people\n"
+    assert refs(world.root) == {"refs/heads/main": main, f"refs/heads/{BRANCH}": tip} == refs(remote)
+    shutil.rmtree(remote)
+    assert world.ok("forge.build_take_commits", build_id="shop-b1")["commits"] == []
+
+
 @pytest.mark.req("FORGE-212")
 def test_a_commit_that_only_claims_to_be_of_the_bot_is_listed_as_a_persons(world: World) -> None:
     begin(world)

@@ -67,6 +67,7 @@ class ProjectBuild:
         """
         with self._lock() as steps:
             ready()
+            self._call("forge.build_take_commits", {"build_id": self.build_id}, None)
             if not is_complete(self._known.cycle()):
                 watch = self._watch()
                 self._report = watch.over_report(self._report)

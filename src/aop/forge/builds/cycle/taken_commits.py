@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from aop.core.errors import BuildCommitsConflict, MergeConflict
 from aop.core.ids import CommitId, TreeId
 from aop.core.text.counts import count
-from aop.forge.builds.cycle.commits import branch_tip, unchanged_cycle
+from aop.forge.builds.cycle.branch_rule import check_branch
+from aop.forge.builds.cycle.commits import branch_tip, publish_branch, unchanged_cycle
 from aop.forge.builds.cycle.lookup import the_living_cycle
 from aop.forge.builds.cycle.start import refuse_contracts_folder
 from aop.forge.builds.documents import BuildCycle
@@ -17,6 +18,7 @@ from aop.kernel.features.tree.tree_history import TAKEN
 from aop.kernel.features.worktree_hold import held_worktree
 from aop.kernel.gates.steps import reset_verdicts
 from aop.kernel.gateway.calls import Call, Kernel, Outcome, feature_named
+from aop.kernel.merges.branch_moves import BranchMove, commit_with_move
 from aop.kernel.ports.git import ConflictedPaths, LoggedCommit, Proposal
 from aop.kernel.record.documents.base import revise
 from aop.kernel.record.documents.features import FeatureState
@@ -37,8 +39,9 @@ class TakenCommits(Struct, frozen=True, kw_only=True):
 
 
 def take_commits(call: Call, build_id: str) -> Outcome:
-    """Take the commits of people into a build; its gates have to pass again (FORGE-199).
+    """Take the commits of people into a build, those at the remote too; its gates have to pass again (FORGE-199).
 
+    A push that a killed process did not come to is made up for.
     Raises: BuildEnded, BuildBranchMoved, BuildCommitsConflict, ForgeFolderTracked, WorktreeBusy.
     """
     kernel = call.kernel
@@ -47,7 +50,8 @@ def take_commits(call: Call, build_id: str) -> Outcome:
     with held_worktree(kernel, name):
         with kernel.record.read() as view:
             cycle, state = the_living_cycle(view, name, call.principal), feature_named(view, name)
-        tip = branch_tip(kernel, cycle)
+        here = branch_tip(kernel, cycle)
+        tip = _newest_tip(kernel, cycle, here)
         commits = kernel.git.objects.log(cycle.head, tip, limit=MOST_COMMITS)
         tree = _tree_with(kernel, cycle, state, tip)
         refuse_contracts_folder(kernel, tree, tip)
@@ -59,7 +63,18 @@ def take_commits(call: Call, build_id: str) -> Outcome:
             listed = tuple(each.commit for each in commits)
             return TakenCommits(build_id=name, head=tip, tree=tree, commits=listed)
 
-        return call.commit(decide)
+        move = BranchMove(branch=cycle.branch, old=here, new=tip)
+        answer = call.commit(decide) if tip == here else commit_with_move(call, move, decide)
+    if tip != cycle.published:
+        publish_branch(call, name)
+    return answer
+
+
+def _newest_tip(kernel: Kernel, cycle: BuildCycle, here: CommitId) -> CommitId:
+    """Return the commit of the branch at the remote if it adds to the one that is here, else that one."""
+    check_branch(kernel, cycle.branch)
+    there = None if kernel.remotes is None else kernel.remotes.latest(cycle.branch, here)
+    return here if there is None or there.state != "newer" or there.commit is None else there.commit
 
 
 def _tree_with(kernel: Kernel, cycle: BuildCycle, state: FeatureState, tip: CommitId) -> TreeId:

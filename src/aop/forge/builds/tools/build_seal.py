@@ -89,7 +89,7 @@ def _refuse_unsealable(kernel: Kernel, view: Snapshot, cycle: BuildCycle, state:
     if branch_tip(kernel, cycle) != cycle.head:
         raise BuildUncommitted(
             f"The branch `{cycle.branch}` has commits that the build did not take in yet.",
-            hint="Take them in with `forge.build_take_commits`, then seal it again.",
+            hint="`aop forge build PROJECT` takes them in, and seals it.",
             build_id=cycle.build_id,
         )
     if not any(True for _ in view.journal(feature_id=state.feature_id, kinds=(COMMITTED,), limit=1)):

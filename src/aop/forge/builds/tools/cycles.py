@@ -96,6 +96,7 @@ TOOLS = (
         run=take,
         mutates=True,
         person_only=True,
+        resolve=undo_move,
     ),
     Tool(
         name="forge.build_abandon",
