@@ -99,6 +99,7 @@ def check_build(report: dict[str, Any], root: Path) -> None:
     assert report["default_branch"] == {"before": main, "after": main}
 
 
+@pytest.mark.slow
 def test_the_demo_says_what_it_does_and_removes_what_it_made(tmp_path: Path) -> None:
     ran = run_aop(tmp_path, "demo", "forge", env={"TMPDIR": str(tmp_path)})
     assert ran.code == 0, ran.err

@@ -14,14 +14,13 @@ from aop.adapters.projects.sample_repository import sample_files
 from aop.brains.budgets import CallLimits
 from aop.brains.model_brain import ModelBrain
 from aop.brains.prices import Prices
+from aop.cli.forge.builds.build import tool_refusals
 from aop.cli.shell.repository import call_tool
-from aop.cli.shell.terminal import CallRefused
 from aop.core.errors import Json, ReplayDiverged
 from aop.core.redaction.redactor import Redactor
 from aop.forge.broker.fetches import fetches_of_build
 from aop.forge.builds.documents import BuildCycle
 from aop.forge.builds.run.build_parts import BuildHeld
-from aop.forge.generation.stored_steps import ToolRefused
 from aop.kernel.ports.handed_in import Report
 from aop.wiring.build import App
 from aop.wiring.forge.builds import ProjectBuild
@@ -191,11 +190,10 @@ class DemoBuild:
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """Pass on what a tool refuses. Raises: CallRefused, ReplayDiverged."""
+    """Pass on what ends the build. Raises: CallRefused, ReplayDiverged."""
     try:
-        yield
-    except ToolRefused as refused:
-        raise CallRefused(refused.error, refused.evidence) from refused
+        with tool_refusals():
+            yield
     except BuildHeld as held:
         raise ReplayDiverged(f"The build of `{PROJECT}` stopped on this machine: {held}") from held
 

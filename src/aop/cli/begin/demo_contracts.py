@@ -18,6 +18,7 @@ from aop.brains.budgets import CallLimits
 from aop.brains.model_brain import ModelBrain
 from aop.brains.prices import Prices
 from aop.cli.begin.demo_build import PROJECT, DemoBuild
+from aop.cli.forge.builds.build import tool_refusals
 from aop.cli.shell.repository import call_tool
 from aop.cli.shell.terminal import CallRefused, Terminal
 from aop.core.errors import Fault, Json
@@ -27,7 +28,6 @@ from aop.core.text.counts import count
 from aop.core.text.yaml import parse_yaml
 from aop.forge.contracts.types import CONTRACT_TYPES, ContractType, file_name
 from aop.forge.generation.flows.flow_tools import SUBMIT
-from aop.forge.generation.stored_steps import ToolRefused
 from aop.kernel.gateway.principals import Principal
 from aop.wiring.build import App, Settings, build, make_ready_for_threads
 from aop.wiring.forge.generation import ContractGeneration
@@ -137,11 +137,9 @@ class _Story:
         self._say("a rehearsed model writes all contracts at once; aop forge generate PROJECT")
         with ThreadPoolExecutor(len(SCRIPTS)) as pool:
             begun = [pool.submit(generate, project, flow) for project, flow in SCRIPTS.items()]
-        try:
+        with tool_refusals():
             for each in begun:
                 each.result()
-        except ToolRefused as refused:
-            raise CallRefused(refused.error, refused.evidence) from refused
 
     def _pin_and_edit(self, app: App) -> dict[str, Any]:
         """Pin a build, edit a contract, and read it as the build and as a person."""
@@ -275,7 +273,7 @@ def _report_text(report: Mapping[str, Any], *, keep: bool) -> str:
     ]
     return "\n".join(
         [
-            f"\nDone in {report['seconds']} s. Two projects have nine contracts each. {pinned['build_id']} reads"
+            f"\nDone in {report['seconds']} s. Three projects have nine contracts each. {pinned['build_id']} reads"
             f" version {pinned['served_version']} of {pinned['contract_type']}; newest: {pinned['live_version']}.",
             f"Tokens of contracts, counted with {tokens['tokenizer']}: {roles}; pushing all nine: {tokens['push']:,}.",
             f"Generation sent {sent['tool_use']['sent']:,} tokens by tools; by snowball {sent['snowball']['sent']:,}.",

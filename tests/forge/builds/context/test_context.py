@@ -45,7 +45,7 @@ def test_the_instructions_have_their_sections_in_order() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.req("FORGE-062", "FORGE-063")
+@pytest.mark.req("FORGE-062", "FORGE-063", "FORGE-074")
 def test_the_first_message_names_the_project_its_files_and_the_first_step_and_no_contract() -> None:
     prompt = first_prompt(
         "Bird log", "A log of birds.", ["app.py", "README.md"], fence=FENCE, notes="## User Notes\n\nBlue."
@@ -70,7 +70,7 @@ def test_the_name_of_a_file_cannot_speak_to_the_model() -> None:
     assert prompt.text.count(f"</data-{FENCE}>") == 1
 
 
-@pytest.mark.req("FORGE-054", "FORGE-066")
+@pytest.mark.req("FORGE-054", "FORGE-066", "FORGE-074")
 def test_a_phase_begins_with_what_changed_and_without_its_text() -> None:
     changes = [
         TreeChange(path="app.py", old=None, new=ENTRY), TreeChange(path="old.py", old=ENTRY, new=None),

@@ -57,7 +57,7 @@ def build(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from aop.adapters.machine.background import run_in_background
     from aop.wiring.forge.builds import BUILD_LOGS, ProjectBuild
 
-    with open_app(arguments) as app, _refusals():
+    with open_app(arguments) as app, tool_refusals():
         build_id = ProjectBuild(app, app.person, arguments.project, _crew(app, arguments), terminal.say).build_id
         folder = app.root / BUILD_LOGS
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -83,7 +83,7 @@ def _work(app: App, arguments: argparse.Namespace, terminal: Terminal, ready: Ca
     from aop.forge.builds.run.build_parts import BuildHeld
     from aop.wiring.forge.builds import ProjectBuild
 
-    with _refusals():
+    with tool_refusals():
         crew, by_host = _crew(app, arguments), arguments.coder == "host"
         brains = _brains(app, crew, arguments)
         work = ProjectBuild(app, app.person, arguments.project, crew, terminal.say)
@@ -126,8 +126,8 @@ def _door(app: App, build_id: str, terminal: Terminal) -> Iterator[None]:
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
-    """Pass on what a tool refuses."""
+def tool_refusals() -> Iterator[None]:
+    """Pass on what a tool refuses. Raises: CallRefused."""
     from aop.forge.generation.stored_steps import ToolRefused
 
     try:
