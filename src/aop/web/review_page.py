@@ -12,6 +12,7 @@ from aop.core.text.visible import pieces, visible_name
 from aop.core.version import VERSION
 from aop.kernel.features.change_requests import ChangeRequest
 from aop.kernel.features.opened_paths import YES, PathAnswer
+from aop.kernel.gates.base.behaviour import ChangedTest
 from aop.kernel.gates.summaries import RunSummary
 from aop.kernel.record.documents.features import Status
 from aop.kernel.record.spending import spending_text
@@ -51,6 +52,7 @@ def review_page(summary: FeatureSummary, bundle: DiffBundle) -> str:
 <main>
 {_top(summary, bundle)}
 {_warnings(summary, bundle)}
+{_behaviour(summary)}
 <div class="split">
 <div>
 {_plan(summary)}
@@ -130,6 +132,28 @@ def _top(summary: FeatureSummary, bundle: DiffBundle) -> str:
 def _warnings(summary: FeatureSummary, bundle: DiffBundle) -> str:
     items = "".join(f"<li>{_text(warning)}</li>" for warning in review_view.warnings_of(summary, bundle))
     return _panel("Warnings", f"<ul>{items}</ul>", tone="err") if items else ""
+
+
+def _behaviour(summary: FeatureSummary) -> str:
+    behaviour = summary.behaviour
+    if not behaviour.tests:
+        return ""
+    more = f"<p>{count(behaviour.left_out, 'more test')}</p>" if behaviour.left_out else ""
+    return _panel(review_view.BEHAVIOUR, _joined(map(_changed_test, behaviour.tests)) + more, tone="att")
+
+
+def _changed_test(each: ChangedTest) -> str:
+    rows = "".join(
+        f'<tr><td class="t{"" if is_same else " d"}">{_text(old)}</td>'
+        f'<td class="t{"" if is_same else " a"}">{_text(new)}</td></tr>\n'
+        for old, new, is_same in review_view.side_by_side(each.old_text, each.new_text)
+    )
+    titles = "<tr><th>on the base</th><th>in this feature</th></tr>"
+    return (
+        f'<div class="fact"><b class="file">{_text(each.test)}</b>{_pill("warn", review_view.told_change(each))}</div>'
+        f'<div class="sub">{_paragraph(review_view.reason_for_change(each))} {escape(visible_name(each.path))}</div>'
+        + (f'<table class="diff pair">{titles}{rows}</table>' if rows else "")
+    )
 
 
 def _plan(summary: FeatureSummary) -> str:

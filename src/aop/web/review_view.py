@@ -6,6 +6,8 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from difflib import SequenceMatcher
+from itertools import zip_longest
 from typing import Literal
 
 import msgspec
@@ -15,6 +17,7 @@ from aop.core.text.counts import count
 from aop.core.text.visible import escapes_in, is_deceptive, visible_name
 from aop.kernel.features.change_requests import ChangeRequest
 from aop.kernel.features.opened_paths import YES, PathAnswer
+from aop.kernel.gates.base.behaviour import ChangedTest
 from aop.kernel.gates.reports.coverage import Figure
 from aop.kernel.gates.reports.measurements import TestReport
 from aop.kernel.gates.summaries import RunSummary
@@ -130,6 +133,33 @@ def figures_of(run: RunSummary) -> Iterator[tuple[str, str]]:
     for name, value in run.coverage.items():
         figure = msgspec.convert(value, Figure)
         yield f"{name} coverage", "not measured" if figure.percent is None else f"{figure.percent} %"
+
+
+BEHAVIOUR = "Tests of the base that this feature changes"
+
+
+def told_change(each: ChangedTest) -> str:
+    """Return what became of a test of the base, in words."""
+    if each.change == "renamed":
+        return f"renamed to {each.renamed_to}"
+    return {
+        "removed": "does not run and pass any more",
+        "changed": "does not pass as the base has it",
+        "planned": "named in the plan; no run shows a change of it",
+    }[each.change]
+
+
+def reason_for_change(each: ChangedTest) -> str:
+    """Return the planner's reason for a change."""
+    return f"Reason of the plan: {each.reason}" if each.reason else "The plan does not name it."
+
+
+def side_by_side(old: str, new: str) -> Iterator[tuple[str, str, bool]]:
+    """Return the lines of two texts in pairs, and whether they are equal."""
+    before, after = old.splitlines(), new.splitlines()
+    for kind, first, last, start, end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        for left, right in zip_longest(before[first:last], after[start:end], fillvalue=""):
+            yield left, right, kind == "equal"
 
 
 WORD_OF_STANDING: Mapping[str, str] = {

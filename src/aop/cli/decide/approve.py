@@ -7,10 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
+from aop.cli.decide.review_text import behaviour_lines
+from aop.cli.screens.styles import Painter
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.text.visible import visible_name
+from aop.kernel.gates.base.behaviour import BehaviourChanges
 from aop.kernel.gateway.calls import Envelope, feature_named
 from aop.kernel.merges.base_moves import conflict_before_merge
 from aop.kernel.merges.checkout import check_checkout_follows
@@ -69,6 +74,7 @@ def ask_for_approval(app: App, terminal: Terminal, asked: ApprovalRequest) -> En
     _refuse_unready(app, feature, follow=asked.follow)
     stat = call_tool(app, "repo.diff", {**which, "options": {"stat": True}}).data
     _show(terminal, status, stat, call_tool(app, "evidence.latest", which).data)
+    _show_behaviour(terminal, call_tool(app, "report.feature_summary", which).data)
     if asked.question is not None and not terminal.confirm(asked.question):
         return None
     return call_tool(app, "feature.approve", {**seen, **_signed(app, seen, asked.key)})
@@ -132,3 +138,10 @@ def _show(terminal: Terminal, status: Any, stat: Any, evidence: Any) -> None:
         terminal.say(f"Gates    {mode}: {run['verdict']}{age}, sandbox {run['sandbox_level']}, log {run['log_path']}")
     if status["strays"]:
         terminal.say(f"In the worktree, but not part of the feature: {', '.join(map(visible_name, status['strays']))}")
+
+
+def _show_behaviour(terminal: Terminal, summary: Any) -> None:
+    """Show the tests of the base that the feature changes, right above the question."""
+    changed = msgspec.convert(summary["behaviour"], BehaviourChanges)
+    for line in behaviour_lines(changed, Painter(colour=False)):
+        terminal.say(line)

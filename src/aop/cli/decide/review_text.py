@@ -10,6 +10,7 @@ from aop.core.text.conflicts import conflict_lines
 from aop.core.text.counts import count
 from aop.core.text.visible import pieces, visible, visible_name
 from aop.kernel.features.opened_paths import YES
+from aop.kernel.gates.base.behaviour import BehaviourChanges
 from aop.kernel.record.documents.features import Status
 from aop.kernel.record.spending import spending_text
 from aop.kernel.tools.repo.diff_bundle import DiffBundle
@@ -20,6 +21,7 @@ STYLE_OF_MARK = {"+": "green", "-": "red", "@": "cyan", "\\": "dim", "": "bold"}
 STYLE_OF_OUTCOME = {"passed": "green", "stale": "yellow", "failed": "red"}
 STYLE_OF_STANDING = {"unaccounted": "red", "missing": "red", "claimed": "yellow", "deferred": "yellow", "met": "green"}
 _MARKS = {"@": "", "\\": "\\ "}
+COLUMN = 56
 STYLE_OF_KIND = {"create": "green", "modify": "yellow", "delete": "red"}
 
 
@@ -28,6 +30,7 @@ def review_text(summary: FeatureSummary, bundle: DiffBundle, paint: Paint) -> st
     blocks: list[Iterable[str]] = [
         _head(summary, paint),
         _warnings(summary, bundle, paint),
+        behaviour_lines(summary.behaviour, paint),
         _requests(summary, paint),
         _gates(summary, bundle, paint),
         _plan(summary, paint),
@@ -97,6 +100,28 @@ def _gates(summary: FeatureSummary, bundle: DiffBundle, paint: Paint) -> Iterato
             yield f"           {name}: {figure}"
         if run.failure:
             yield f"           {paint('red', _one_line(run.failure))}"
+
+
+def behaviour_lines(behaviour: BehaviourChanges, paint: Paint) -> Iterator[str]:
+    """Return the tests of the base that a feature changes, with old and new text side by side."""
+    if behaviour.tests:
+        yield paint("bold", review_view.BEHAVIOUR)
+    for each in behaviour.tests:
+        yield paint("yellow", f"  {visible(each.test)}: {visible(review_view.told_change(each))}")
+        yield f"    {_one_line(review_view.reason_for_change(each))}"
+        if each.path:
+            yield f"    {visible_name(each.path)}"
+        for old, new, is_same in review_view.side_by_side(each.old_text, each.new_text):
+            left, right = (
+                paint("" if is_same else style, _column(line)) for style, line in (("red", old), ("green", new))
+            )
+            yield f"      {left} | {right}"
+    if behaviour.left_out:
+        yield paint("red", f"  [{count(behaviour.left_out, 'more test')}]")
+
+
+def _column(line: str) -> str:
+    return visible(line).ljust(COLUMN)
 
 
 def _plan(summary: FeatureSummary, paint: Paint) -> Iterator[str]:

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -29,18 +30,18 @@ class TestNames(Struct, frozen=True, kw_only=True):
     failed: tuple[str, ...] = ()
 
 
-def names_of(cases: Iterable[ReportedTest]) -> TestNames:
-    """Return the names of the tests that ran, each as the same in every run."""
-    ran = [(_steady_name(case.name), case.passed) for case in cases if case.ran]
+def names_of(cases: Iterable[ReportedTest], checkout: Path) -> TestNames:
+    """Return the names of the tests that ran in a checkout, each as in every other run."""
+    ran = [(_steady_name(case.name, f"{checkout}/"), case.passed) for case in cases if case.ran]
     return TestNames(
         passed=tuple(sorted(name for name, passed in ran if passed)),
         failed=tuple(sorted(name for name, passed in ran if not passed)),
     )
 
 
-def _steady_name(name: str) -> str:
-    """Return a name without the addresses of objects, which are others in every process."""
-    steady = _ADDRESS.sub("0x", name)
+def _steady_name(name: str, checkout: str) -> str:
+    """Return a name without the folder that it ran in, and without addresses of objects."""
+    steady = _ADDRESS.sub("0x", name.replace(checkout, ""))
     if len(steady) <= LONGEST_NAME:
         return steady
     return f"{steady[: LONGEST_NAME - 16]}{hashlib.sha256(steady.encode()).hexdigest()[:16]}"

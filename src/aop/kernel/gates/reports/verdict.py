@@ -103,7 +103,7 @@ def judge_reports(
         if reports.tests is not None:
             outcome = _verdict_on_tests(_summed_test_report(files, reports.tests, checkout))
             cases = [*_reported_cases(files, reports.tests, checkout)]
-            outcome = _compared(outcome, names_of(cases), baseline, test_changes, policy)
+            outcome = _compared(outcome, names_of(cases, checkout), baseline, test_changes, policy)
             if named_tests:
                 fates: Json = dict(fates_of_tests(named_tests, cases))
                 outcome = msgspec.structs.replace(outcome, tests={**outcome.tests, "named": fates})

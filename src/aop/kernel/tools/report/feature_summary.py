@@ -12,12 +12,14 @@ from aop.core.errors import FileNotFound, MergeConflict, Refusal, UserApprovalRe
 from aop.core.ids import CommitId
 from aop.core.redaction.redactor import mask_json
 from aop.core.structs import copy_fields
+from aop.kernel.config.gates import Mode
 from aop.kernel.config.in_force import Config
 from aop.kernel.features.change_requests import ChangeRequest, open_requests
 from aop.kernel.features.lifecycle import require_status
 from aop.kernel.features.opened_paths import PathAnswer, path_answers
 from aop.kernel.features.specs import spec_text
 from aop.kernel.features.trees import ChangedFile, changed_files
+from aop.kernel.gates.base.behaviour import BehaviourChanges, behaviour_changes
 from aop.kernel.gates.summaries import RunSummary, latest_runs
 from aop.kernel.gateway.calls import Call, FeatureArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import READERS
@@ -34,6 +36,9 @@ from aop.kernel.record.documents.usage import FeatureUsage, Spending
 from aop.kernel.record.port import Snapshot
 from aop.kernel.record.projections import folder_of
 from aop.kernel.record.spending import spent_on
+
+_MODES_COMPARED = (Mode.FULL.value, Mode.FAST.value)
+"""The runs whose comparison with the base is shown, the stronger first."""
 
 
 class AgentText(Struct, frozen=True, kw_only=True):
@@ -95,6 +100,8 @@ class FeatureSummary(Struct, frozen=True, kw_only=True):
     """The obligations of the spec, with the state of each; null if there never was a spec."""
     path_answers: tuple[PathAnswer, ...]
     """The guarded paths that workers asked for, with the person's answers."""
+    behaviour: BehaviourChanges = BehaviourChanges()
+    """The tests of the base that the feature removes, renames or contradicts, with their old and new text."""
     requests: tuple[ChangeRequest, ...] = ()
     """The open requests of people to change the feature, or to plan it anew."""
 
@@ -110,7 +117,8 @@ def feature_summary(call: Call, arguments: FeatureArguments) -> Outcome:
         approvals = _approvals(view, state, config, base=head)
         base = kernel.git.objects.tree_of(state.base_commit)
         usage = view.get(FeatureUsage, state.feature_id)
-        runs = latest_runs(kernel, view, state).values()
+        by_mode = latest_runs(kernel, view, state)
+        runs = by_mode.values()
         return FeatureSummary(
             state=state,
             base_branch=branch,
@@ -125,8 +133,19 @@ def feature_summary(call: Call, arguments: FeatureArguments) -> Outcome:
             missing=_missing_for_merge(kernel, view, state, approvals),
             obligations=_obligations(kernel, view, state, reported_tests(runs, state)),
             path_answers=path_answers(view, state.feature_id),
+            behaviour=_behaviour(kernel, state, accepted.plan if accepted else None, by_mode),
             requests=open_requests(view, state.feature_id),
         )
+
+
+def _behaviour(
+    kernel: Kernel, state: FeatureState, plan: Plan | None, runs: Mapping[str, RunSummary]
+) -> BehaviourChanges:
+    compared = [runs[mode].tests for mode in _MODES_COMPARED if mode in runs and "comparison" in runs[mode].tests]
+    planned = (plan.test_changes or ()) if plan is not None else ()
+    tests = compared[0] if compared else {}
+    policy, mask = kernel.config().policy, kernel.redact.mask_secrets
+    return behaviour_changes(kernel.git.objects, state, policy, planned=planned, tests=tests, mask=mask)
 
 
 def _obligations(
