@@ -32,6 +32,7 @@ from aop.adapters.agents.workers.vendor_session import AgentProgram, SessionCont
 from aop.adapters.files.own_folders import held_folder
 from aop.brains.ports import Brain
 from aop.core.errors import AgentNotStarted, NoUsableAnswer, NoWorkflow
+from aop.core.exit_codes import exit_words
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.core.text.json import MalformedText, parse_json
@@ -207,7 +208,7 @@ def _refuse_unstarted(ended: CommandResult, usage: Usage) -> None:
 
 def _ending_text(ended: CommandResult) -> str:
     if ended.ending is Ending.EXITED:
-        return f"The agent exited with {ended.exit_code}."
+        return f"The agent ended with {exit_words(ended.exit_code)}."
     return f"The agent was stopped: {ended.problem}"
 
 

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from aop.adapters.reporting.http_post import Post, post
 from aop.core.clock import Clock, timestamp
+from aop.core.exit_codes import exit_words
 from aop.kernel.config.people import NotificationTarget
 from aop.supervisor.notices import Notice
 
@@ -86,7 +87,7 @@ def _show_on_desktop(notice: Notice, _target: NotificationTarget, machine: Machi
     except (OSError, subprocess.TimeoutExpired) as error:
         raise TargetUnreachable(f"The desktop was not reached: {type(error).__name__}.", for_now=True) from error
     if done.returncode:
-        raise TargetUnreachable(f"`{os.path.basename(program)}` exited with {done.returncode}.")
+        raise TargetUnreachable(f"`{os.path.basename(program)}` ended with {exit_words(done.returncode)}.")
 
 
 def _webhook(notice: Notice, target: NotificationTarget, machine: Machine) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.core.errors import Json, SetupNeedsNetwork, WorktreeSetupFailed
+from aop.core.exit_codes import exit_words
 from aop.core.ids import CommitId, FeatureId, TreeId
 from aop.core.paths import globs
 from aop.core.redaction.redactor import mask_json
@@ -221,7 +222,7 @@ def _run_setup_command(call: Call, target: SetupTarget, number: int, *, policy: 
     )
     if ended.ending is Ending.EXITED and not ended.exit_code:
         return
-    how = ended.problem or f"it ended with exit code {ended.exit_code}."
+    how = ended.problem or f"it ended with {exit_words(ended.exit_code)}."
     facts: dict[str, Json] = {
         "feature_id": target.feature_id,
         "command": list(command.cmd),

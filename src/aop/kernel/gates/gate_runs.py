@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.core.errors import CoverageBelowMinimum, Fault, GateFailed, GateTimeout, Json, Refusal, TransientExecFailure
+from aop.core.exit_codes import exit_words
 from aop.core.ids import FeatureId, GateRunId, TreeId
 from aop.kernel.config.gates import Mode, Modes, Profile, Step
 from aop.kernel.config.in_force import Config
@@ -335,7 +336,7 @@ def _verdict_of_step(failed: _StepRun) -> ReportVerdict:
     if step.outcome == "timed_out":
         why = f"The step `{step.name}` passed its time limit: {what}"
         return ReportVerdict(failure_code=GateTimeout.code, failure=why)
-    how = step.problem or f"it ended with exit code {step.exit_code}"
+    how = step.problem or f"it ended with {exit_words(step.exit_code)}"
     code = TransientExecFailure.code if failed.transient else GateFailed.code
     return ReportVerdict(failure_code=code, failure=f"The step `{step.name}` did not pass: {how}: {what}")
 

@@ -207,6 +207,11 @@ def test_the_first_step_that_fails_ends_the_run_and_is_the_answer(make_world: Ma
     assert (state.status, state.gates["fast"]) == (Status.BUILDING, "fail")
 
 
+def test_a_step_that_a_signal_ended_is_told_with_the_name_of_the_signal(make_world: MakeWorld) -> None:
+    world = with_steps(make_world, "kill -SEGV $$")
+    assert failed(world)["message"].startswith("The step `check` did not pass: it ended with exit code 139 (SIGSEGV): ")
+
+
 @pytest.mark.req("AOP-243", "AOP-250")
 def test_failing_full_gates_do_not_make_a_feature_ready(make_world: MakeWorld) -> None:
     world = make_world(gates=gates_of(full=step("exit 1")))

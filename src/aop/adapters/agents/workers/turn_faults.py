@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,12 +24,12 @@ from aop.core.errors import (
     ModelRateLimited,
     NoUsableAnswer,
 )
+from aop.core.exit_codes import signal_name
 from aop.kernel.ports.processes import CommandResult, Ending
 
 AUTH_REQUIRED = -32000
 """The error number of the Agent Client Protocol for an agent without a log-in."""
 _NO_PERMISSION = (401, 403)
-_FIRST_SIGNAL_CODE = 128
 _CANNOT_EXECUTE, _NOT_FOUND = 126, 127
 _LOG_IN = re.compile(
     r"not logged in|log ?in required|please (?:run /?log ?in|log ?in|sign in)|/login\b|invalid (?:api|x-api)[- ]key"
@@ -111,8 +110,8 @@ def _exit_fault(ended: CommandResult, lines: Sequence[str], facts: dict[str, Any
     if code in (_CANNOT_EXECUTE, _NOT_FOUND):
         what = "was not found" if code == _NOT_FOUND else "cannot be executed"
         return AgentNotStarted(f"The agent's program {what} (exit code {code}).{why}{quoted(lines)}", **facts)
-    if code > _FIRST_SIGNAL_CODE:
-        return AgentCrashed(f"The agent crashed: {_signal_name(code)} (exit code {code}).{why}{quoted(lines)}", **facts)
+    if name := signal_name(code):
+        return AgentCrashed(f"The agent crashed: {name} (exit code {code}).{why}{quoted(lines)}", **facts)
     told = _told_fault(" / ".join(lines), facts)
     return told or AgentFailed(f"The agent exited with code {code}.{why}{quoted(lines)}", **facts)
 
@@ -125,10 +124,3 @@ def _told_fault(text: str, facts: dict[str, Any]) -> NoUsableAnswer | None:
     if _LOG_IN.search(text):
         return AgentNotLoggedIn(f"The agent has no log-in or no valid key. It says: {text}", **facts)
     return None
-
-
-def _signal_name(exit_code: int) -> str:
-    try:
-        return signal.Signals(exit_code - _FIRST_SIGNAL_CODE).name
-    except ValueError:
-        return f"signal {exit_code - _FIRST_SIGNAL_CODE}"
