@@ -241,8 +241,10 @@ def test_a_hunk_far_beyond_the_end_is_refused_where_places_are_exact(arena: Aren
     assert (error["code"], error["details"]["candidate_lines"]) == (PLACE, [1])
 
 
-def test_a_hunk_without_context_goes_where_it_says(arena: Arena) -> None:
-    accepted(arena, edit(b"two.txt").replace(HUNK, b"@@ -1,0 +2 @@\n+between\n"))
+def test_lines_that_are_added_without_context_are_refused_and_with_it_taken(arena: Arena) -> None:
+    bare, with_context = b"@@ -1,0 +2 @@\n+between\n", b"@@ -1 +1,2 @@\n x\n+between\n"
+    assert refused(arena, edit(b"two.txt").replace(HUNK, bare))["code"] == PLACE
+    accepted(arena, edit(b"two.txt").replace(HUNK, with_context))
     assert arena.content("two.txt") == "x\nbetween\nrest\n"
 
 

@@ -408,7 +408,7 @@ CONTENTS = st.builds(
 
 
 @settings(max_examples=60)
-@given(old=CONTENTS, new=CONTENTS, context=st.integers(min_value=0, max_value=4))
+@given(old=CONTENTS, new=CONTENTS, context=st.integers(min_value=1, max_value=4))
 def test_parsed_placed_and_rendered_git_makes_the_new_content(
     tmp_path_factory: pytest.TempPathFactory, old: bytes, new: bytes, context: int
 ) -> None:

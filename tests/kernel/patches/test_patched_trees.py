@@ -48,7 +48,7 @@ def patch_between(plain: PlainGit, trees: tuple[TreeId, TreeId], context: int) -
 
 
 @settings(max_examples=50)
-@given(old=TREE, new=TREE, context=st.integers(0, 3))
+@given(old=TREE, new=TREE, context=st.integers(1, 3))
 def test_the_difference_of_two_trees_makes_one_out_of_the_other(
     repository: Repository, old: Content, new: Content, context: int
 ) -> None:
@@ -72,7 +72,7 @@ def fitted(tree: Content, patch: Patch, repository: Repository, onto: TreeId) ->
 
 
 @settings(max_examples=50)
-@given(old=TREE, new=TREE, above=st.lists(LINE, max_size=2), more=TREE, context=st.integers(0, 3))
+@given(old=TREE, new=TREE, above=st.lists(LINE, max_size=2), more=TREE, context=st.integers(1, 3))
 def test_what_is_worked_out_for_another_tree_is_what_git_makes_of_it(
     repository: Repository, old: Content, new: Content, above: list[str], more: Content, context: int
 ) -> None:

@@ -27,6 +27,8 @@ def place(hunks: Sequence[Hunk], content: bytes, *, mode: Placement, path: str =
     floor = offset = searches = 0
     for number, hunk in enumerate(hunks, start=1):
         block = _Block(hunk, number, path)
+        if file.lines and not block.lines:
+            raise _without_context(block)
         begin = hunk.begin
         if not file.holds(block, begin, floor):
             searches += 1
@@ -112,15 +114,18 @@ class _File:
         return max(votes, key=lambda place: (votes[place], -abs(place - stated)))
 
 
+def _without_context(block: _Block) -> PatchDoesNotApply:
+    """Refuse added lines that only a number places: in a file that has changed, they would land anywhere."""
+    return PatchDoesNotApply(
+        f"{block.name} adds lines without a line of context, so nothing shows that this is their place.",
+        hint="Add at least one unchanged line before or after the added ones, and count it in the header.",
+        **block.facts,
+    )
+
+
 def _does_not_apply(block: _Block, file: _File, places: list[int]) -> PatchDoesNotApply:
     if places:
         return _fits_elsewhere(block, [begin + 1 for begin in places])
-    if not block.lines:
-        why = f"The file has {len(file.lines)} lines"
-        if file.lines and not file.lines[-1].endswith(b"\n"):
-            why += ", the last one without a newline"
-        message = f"{block.name} adds lines where it cannot, and has no context to find another place by. {why}."
-        return PatchDoesNotApply(message, hint=None, file_lines=len(file.lines), **block.facts)
     begin = file.nearest(block)
     nearby = file.lines[begin : begin + len(block.lines)]
     shown = enumerate(nearby[:MAX_SHOWN_LINES], start=begin + 1)

@@ -153,11 +153,10 @@ def test_a_hunk_with_a_wrong_line_number_goes_to_the_only_place_that_fits(make_w
     assert text_of(world, "src/long.txt").splitlines()[30] == "LINE 31"
 
 
-def test_a_diff_without_context_lines_is_applied_where_it_says(make_world: MakeWorld) -> None:
+def test_a_diff_with_little_context_is_applied_where_it_says(make_world: MakeWorld) -> None:
     world = start(with_files(make_world))
-    apply(
-        world, "--- a/src/long.txt\n+++ b/src/long.txt\n@@ -20 +20 @@\n-line 20\n+LINE 20\n@@ -30,0 +31 @@\n+between\n"
-    )
+    first, second = "@@ -20 +20 @@\n-line 20\n+LINE 20\n", "@@ -30 +30,2 @@\n line 30\n+between\n"
+    apply(world, f"--- a/src/long.txt\n+++ b/src/long.txt\n{first}{second}")
     lines = text_of(world, "src/long.txt").splitlines()
     assert (lines[19], lines[29:32]) == ("LINE 20", ["line 30", "between", "line 31"])
 
@@ -218,6 +217,7 @@ REFUSED = [
     ),
     ("a folder beside an allowed one", patch_of("src-evil/x", "x"), "area_not_allowed"),
     ("a forbidden area", patch_of("src/off/x", "x"), "area_not_allowed"),
+    ("a forbidden area in other letters", patch_of("src/OFF/x", "x"), "area_not_allowed"),
     ("a file that is not planned", patch_of("src/b.txt", "x", old=("alpha", "beta")), "unplanned_file"),
     ("a mode that is not planned", mode_of_b(), "unplanned_file"),
     (
