@@ -44,6 +44,10 @@ def a_private_key(kind: str) -> str:
     return f"-----BEGIN {kind} KEY-----\n{body}\n-----END {kind} KEY-----"
 
 
+def a_prefixed_key(kind: str, prefix: str) -> str:
+    return a_private_key(kind).replace("\n", f"\n{prefix}")
+
+
 def a_jwt() -> str:
     def part(fields: Mapping[str, object]) -> str:
         return base64.urlsafe_b64encode(json.dumps(fields).encode()).decode().rstrip("=")
@@ -54,10 +58,12 @@ def a_jwt() -> str:
 
 PLANTED: Mapping[str, str] = {
     "private-key": a_private_key("RSA PRI" + "VATE"),
+    "prefixed-private-key": a_prefixed_key("PRI" + "VATE", "12:00:01 shop | "),
     "putty-private-key": "Private-" + "Lines: 2\n" + some(64, BASE64) + "\n" + some(64, BASE64),
     "age-key": "AGE-SECRET-" + "KEY-1" + some(58, "02345679ACDEFGHJKLMNPQRSTUVWXYZ"),
     "jwt": a_jwt(),
     "forge-key": "fg" + "_" + some(43, URLSAFE),
+    "approval-token": "aop" + "1." + a_jwt().split(".")[1] + "." + some(43, URLSAFE),
     "aws-access-key-id": "AK" + "IA" + some(16, BASE32),
     "aws-secret-access-key": some(40, BASE64),
     "aws-session-token": some(200, BASE64),
@@ -109,7 +115,7 @@ PLANTED: Mapping[str, str] = {
     "openai-key": "sk-" + "proj-" + some(58, URLSAFE) + "T3Blb" + "kFJ" + some(58, URLSAFE),
     "anthropic-key": "sk-" + "ant-api03-" + some(95, URLSAFE),
     "openrouter-key": "sk-" + "or-v1-" + some(64, HEX),
-    "huggingface-token": "h" + "f_" + some(34, string.ascii_letters),
+    "huggingface-token": "h" + "f_" + some(34, ALNUM),
     "replicate-token": "r" + "8_" + some(37, ALNUM),
     "groq-key": "gs" + "k_" + some(52, ALNUM),
     "perplexity-key": "pp" + "lx-" + some(48, ALNUM),
@@ -221,6 +227,27 @@ def test_a_secret_is_found_whatever_stands_around_it(surroundings: str) -> None:
 def test_a_private_key_is_found_as_one_secret_however_its_lines_are_joined(kind: str, line_end: str) -> None:
     key = a_private_key(kind).replace("\n", line_end)
     assert Redactor()(f'key = "{key}"') == 'key = "[redacted:private-key]"'
+
+
+@pytest.mark.hostile("K01")
+@pytest.mark.parametrize("prefix", ["12: ", "2026-01-01T10:00:00Z INFO shop[12]: ", "| ", "remote: ", "server_1  | \t"])
+def test_a_private_key_is_found_though_each_line_has_something_before_it(prefix: str) -> None:
+    text = f"{prefix}{a_prefixed_key('PRI' + 'VATE', prefix)}\n{prefix}done, see src/shop/orders/tests/test_orders.py"
+    masked = Redactor()(text)
+    assert (masked.startswith(f"{prefix}[redacted:"), masked.count("\n")) == (True, 1), masked
+    assert masked.endswith(f"private-key]\n{prefix}done, see src/shop/orders/tests/test_orders.py")
+
+
+@pytest.mark.hostile("K01")
+@pytest.mark.parametrize("unseen", ["\u200b", "\u00ad", "\u2060\u200d", "\ufeff", "\U000e0041"])
+def test_a_secret_with_invisible_characters_in_it_is_found(unseen: str) -> None:
+    alone = {rule: secret for rule, secret in PLANTED.items() if rule not in SURROUNDED and "\n" not in secret}
+    for secret in alone.values():
+        text = f"größe {secret[:2]}{unseen}{secret[2:9]}{unseen}{secret[9:]} {unseen}größe"
+        masked = Redactor()(text)
+        assert masked.startswith("größe [redacted:"), masked
+        assert masked.endswith(f"] {unseen}größe"), masked
+    assert Redactor(["correct-horse"])(f"a correct{unseen}-horse b") == "a [redacted:known-value] b"
 
 
 @pytest.mark.hostile("K02")

@@ -1,10 +1,12 @@
 """Redactor: takes secrets out of text before it is stored, shown or sent.
 
-A secret that is cut in two by a line break, or by a `+` between literals, is not found; a whole private key is.
+A secret that is cut in two by a line break, or by a `+` between literals, is not found; a whole private key is, and
+so is a secret with invisible characters in it.
 """
 
 from __future__ import annotations
 
+import re
 from binascii import b2a_base64
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +22,11 @@ from aop.core.redaction.rules import MASKING_RULES, PUBLISHED_EXAMPLES, RULES, R
 KNOWN_VALUE = "known-value"
 SHORTEST_KNOWN_VALUE = 6
 
+# Soft hyphen, joiners, directions, zero-width spaces, variation selectors, tags: they can stand inside a secret unseen.
+_ZERO_WIDTH = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e01ef]"
+)
 _RULES = (*RULES, *MASKING_RULES)
 _NAMES = (KNOWN_VALUE, *(rule.name for rule in _RULES))
 _MARKERS = frozenset(f"[redacted:{name}]" for name in _NAMES)
@@ -56,7 +63,17 @@ class Redactor:
         return _mask(text, self._hits(text, last_rank=len(RULES)))
 
     def _hits(self, text: str, *, last_rank: int = len(_NAMES)) -> Sequence[_Hit]:
-        return _merge([*self._known.hits(text), *_rule_hits(text, last_rank=last_rank)])
+        hits = [*self._known.hits(text), *_rule_hits(text, last_rank=last_rank)]
+        if not text.isascii() and _ZERO_WIDTH.search(text):
+            hits += self._hits_in_seen_text(text, last_rank)
+        return _merge(hits)
+
+    def _hits_in_seen_text(self, text: str, last_rank: int) -> Iterator[_Hit]:
+        """Yield what is found when the characters that nobody sees are left out, at its place in the whole text."""
+        places = [at for at, character in enumerate(text) if not _ZERO_WIDTH.match(character)]
+        seen = "".join(map(text.__getitem__, places))
+        for hit in (*self._known.hits(seen), *_rule_hits(seen, last_rank=last_rank)):
+            yield _Hit(places[hit.start], places[hit.end - 1] + 1, hit.rank)
 
 
 def mask_json(value: Json, redact: Callable[[str], str]) -> Json:

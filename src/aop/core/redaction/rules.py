@@ -28,6 +28,11 @@ _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _KEY_BREAK = r"""(?:[\s"'`,+>|#*]|\\[nrt\\])"""
 """What may stand between the lines of a key: a line break, its escaped spelling, quotes, the margin of a diff."""
 
+_LINE_PREFIX = r"\r?\n(?:[^\r\n]{0,80}[^A-Za-z0-9+/=\r\n])?"
+_LINE_REST = r"[^A-Za-z0-9+/\r\n]{0,16}"
+"""What a log, a listing or a table puts before and after a line of a key: a time, a number, a name."""
+_KEY_END = r"-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----"
+
 RULES: tuple[Rule, ...] = (
     Rule(
         "private-key",
@@ -36,12 +41,20 @@ RULES: tuple[Rule, ...] = (
         rf"(?:{_KEY_BREAK}+[A-Za-z-]+: [^\r\n\\]+)*"
         rf"(?:{_KEY_BREAK}+[A-Za-z0-9+/]{{32,}}={{0,2}})+"
         rf"(?:{_KEY_BREAK}+[A-Za-z0-9+/=]+){{0,2}}"
-        rf"(?:{_KEY_BREAK}*-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----)?)",
+        rf"(?:{_KEY_BREAK}*{_KEY_END})?)",
+    ),
+    Rule(
+        "prefixed-private-key",
+        ("private key",),
+        rf"(-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----{_LINE_REST}"
+        rf"(?:{_LINE_PREFIX}[A-Za-z0-9+/]{{32,}}={{0,2}}{_LINE_REST})+"
+        rf"(?:(?:{_LINE_PREFIX}[A-Za-z0-9+/]{{1,76}}={{0,2}}{_LINE_REST}){{0,2}}{_LINE_PREFIX}{_KEY_END})?)",
     ),
     Rule("putty-private-key", ("private-lines",), r"(Private-Lines: \d+(?:\s+[A-Za-z0-9+/=]{40,})+)"),
     Rule("age-key", ("age-secret-key-1",), r"AGE-SECRET-KEY-1[02-9AC-HJ-NP-Z]{58}"),
     Rule("jwt", ("eyj",), r"eyJ[A-Za-z0-9_-]{12,}\.eyJ[A-Za-z0-9_-]{12,}\.[A-Za-z0-9_-]{20,}"),
     Rule("forge-key", ("fg_",), r"fg_[A-Za-z0-9_-]{43}"),
+    Rule("approval-token", ("aop1.eyj",), r"aop1\.eyJ[A-Za-z0-9_-]{12,}\.[A-Za-z0-9_-]{43}"),
     # Clouds
     Rule("aws-access-key-id", ("akia", "asia", "abia", "acca"), r"A(?:KIA|SIA|BIA|CCA)[A-Z2-7]{16}\b"),
     Rule(
@@ -112,7 +125,7 @@ RULES: tuple[Rule, ...] = (
     Rule("openai-key", ("t3blbkfj",), r"sk-[A-Za-z0-9_-]{20,100}T3BlbkFJ[A-Za-z0-9_-]{20,100}"),
     Rule("anthropic-key", ("sk-ant-",), r"sk-ant-[a-z]{3,8}[0-9]{2}-[A-Za-z0-9_-]{80,}"),
     Rule("openrouter-key", ("sk-or-v1-",), r"sk-or-v1-[a-f0-9]{64}"),
-    Rule("huggingface-token", ("hf_",), r"hf_[A-Za-z]{34}\b"),
+    Rule("huggingface-token", ("hf_", "api_org_"), r"(?:hf|api_org)_[A-Za-z0-9]{34,40}\b"),
     Rule("replicate-token", ("r8_",), r"r8_[A-Za-z0-9]{37}\b"),
     Rule("groq-key", ("gsk_",), r"gsk_[A-Za-z0-9]{52}\b"),
     Rule("perplexity-key", ("pplx-",), r"pplx-[A-Za-z0-9]{48}\b"),
