@@ -100,7 +100,6 @@ def test_every_example_is_something_that_the_command_takes(verb: str) -> None:
         ("frobnicate",),
         ("--frobnicate",),
         ("status", "--frobnicate"),
-        ("call",),
         ("approve",),
         ("merge",),
     ],
@@ -112,9 +111,7 @@ def test_words_that_aop_does_not_know_are_a_usage_error(repository: Path, words:
     assert "Traceback" not in ran.err
 
 
-@pytest.mark.parametrize(
-    "words", [("status",), ("call", "report.dashboard"), ("approve", "one", "--yes"), ("merge", "one")]
-)
+@pytest.mark.parametrize("words", [("status",), ("approve", "one", "--yes"), ("merge", "one")])
 def test_outside_of_a_repository_nothing_works_and_nothing_is_made(tmp_path: Path, words: tuple[str, ...]) -> None:
     ran = run_aop(tmp_path, *words)
     assert (ran.code, ran.out) == (2, "")
@@ -208,9 +205,27 @@ def test_arguments_may_come_on_standard_input(repository: Path) -> None:
 @pytest.mark.parametrize("text", ["{", "", '{"a": 1, "a": 2}', "[" * 100_000])
 def test_what_is_not_json_is_a_usage_error(repository: Path, text: str) -> None:
     ran = run_aop(repository, "call", "report.dashboard", "-", stdin=text)
-    assert (ran.code, ran.out) == (2, "")
-    assert "[invalid_arguments]" in ran.err
-    assert "Traceback" not in ran.err
+    assert (ran.code, ran.json["error"]["code"], ran.err) == (2, "invalid_arguments", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "exit_code"),
+    [
+        ((), "invalid_cli_args", 2),
+        (("report.dashboard", "--role", "boss"), "invalid_cli_args", 2),
+        (("report.dashboard", "{}", "more"), "invalid_cli_args", 2),
+        (("report.dashboard", "--repo", "/"), "not_a_repository", 2),
+        (("report.dashboard", "--repo", "broken"), "internal_error", 6),
+    ],
+)
+def test_a_call_that_reaches_no_tool_is_answered_with_an_envelope_too(
+    tmp_path: Path, words: tuple[str, ...], code: str, exit_code: int
+) -> None:
+    root = make_repository(tmp_path / "broken")
+    (root / ".aop").mkdir()
+    (root / ".aop/record.db").write_text("not a database, but some text that is long enough to be read as one" * 20)
+    ran = run_aop(tmp_path, "call", *words)
+    assert (ran.code, ran.json["error"]["code"], ran.json["ok"], ran.err) == (exit_code, code, False, "")
 
 
 @pytest.mark.parametrize(
@@ -271,11 +286,8 @@ def test_a_command_that_is_stopped_says_so_and_the_next_one_works(tmp_path: Path
         assert process.stderr.readline() == "one: fast gates, step 1 of 1: check\n"
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=300)
-    assert (process.returncode, out, err) == (
-        130,
-        "",
-        "aop: Stopped. [interrupted]\n  Nothing is left half done. Repeat the command to continue.\n",
-    )
+    error = json.loads(out)["error"]
+    assert (process.returncode, error["code"], error["message"], err) == (130, "interrupted", "Stopped.", "")
     state = call(world.root, "feature.state_get", feature_id="one").json["data"]["front_matter"]
     assert (state["status"], state["gates"]["fast"]) == ("building", "na")
 

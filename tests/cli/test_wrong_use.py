@@ -57,7 +57,6 @@ MISUSED = [
     (("logs", "--since", "x"), "argument --since: invalid int value: 'x'"),
     (("evidence",), "the following arguments are required: action"),
     (("tools", "list", "--role", "boss"), "argument --role: there is no role `boss`; use one of"),
-    (("call", "report.dashboard", "--role", "boss"), "argument --role: there is no role `boss`; use one of"),
     (("nonsense",), "there is no command `nonsense`. See `aop --help`"),
     (("stauts",), "there is no command `stauts`. Did you mean `status`? See `aop --help`"),
     (("--repo", "status"), "options come after the command: `aop status --repo`"),
@@ -159,7 +158,7 @@ def test_what_comes_on_standard_input_is_utf8_or_refused(root: Path, given: byte
     if code == 0:
         assert json.loads(ended.stdout)["data"]["note"] == NOTE
     else:
-        assert ended.stderr.startswith(b"aop: Standard input is not UTF-8. [invalid_cli_args]\n")
+        assert json.loads(ended.stdout)["error"]["message"] == "Standard input is not UTF-8."
 
 
 @pytest.mark.parametrize("words", [("status",), ("status", "--json"), ("tools", "list"), ("logs", "--json")])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.lean_imports import import_leanly
-from aop.cli.shell.terminal import CallRefused, OutputLost, Terminal
+from aop.cli.shell.terminal import CallRefused, OutputLost, Terminal, answers_in_json
 from aop.core.errors import Interrupted, Refusal
 from aop.core.text.suggestions import did_you_mean
 from aop.core.version import VERSION
@@ -109,7 +109,7 @@ class Verb(Protocol):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command."""
     words = list(sys.argv[1:] if argv is None else argv)
-    terminal = Terminal(json="--json" in words)
+    terminal = Terminal(json=answers_in_json(words))
     try:
         return _run(words, terminal)
     except Refusal as refusal:
@@ -142,7 +142,7 @@ def _run(words: Sequence[str], terminal: Terminal) -> int:
     verb, parser = load_verb(words[0], words[1:])
     # Intermixed: an option may stand between the words, `aop call TOOL --role qa JSON`.
     arguments = parser.parse_intermixed_args(words[1:])
-    terminal.json = arguments.json
+    terminal.json = answers_in_json([words[0]]) or arguments.json
     return verb.run(arguments, terminal)
 
 

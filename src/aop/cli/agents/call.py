@@ -1,4 +1,4 @@
-"""`aop call`: call any tool through the gateway, in a role of your choice."""
+"""`aop call`: call any tool through the gateway; every outcome is one JSON object."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidArguments, Json
 from aop.core.roles import Role
 from aop.core.text.json import MalformedText, parse_json
-from aop.wiring.build import App
+from aop.kernel.gateway.calls import Tool
+from aop.wiring.catalogue import CATALOGUE
 
 ESCALATION = "escalate_for_external_help"
 """Ends the loop of an agent that only has a shell; its report is printed unchanged (GATED-84)."""
@@ -34,27 +35,26 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Call the tool, and print its answer."""
     payload = _payload(terminal.read_all() if arguments.input == "-" else arguments.input)
-    with open_app(arguments) as app:
+    row = CATALOGUE.get(arguments.tool)
+    with open_app(arguments, to_read=row is not None and not row.mutates) as app:
         answer = app.gateway.call(
-            msgspec.structs.replace(app.person, role=arguments.role or _role_for(app, arguments.tool)),
+            msgspec.structs.replace(app.person, role=arguments.role or _role_for(row)),
             arguments.tool,
             payload,
             operation_id=arguments.operation_id,
             report=(lambda _line: None) if arguments.tool == ESCALATION else terminal.say,
         )
-    if arguments.tool == ESCALATION and answer.ok and not terminal.json:
+    if arguments.tool == ESCALATION and answer.ok and not arguments.json:
         terminal.exact(answer.data["markdown_report"])
         return Exit.ESCALATED
-    printed = Terminal(json=True)
     if answer.error is not None:
-        return printed.refuse(answer.error, answer.evidence)
+        return terminal.refuse(answer.error, answer.evidence)
     code = Exit.ESCALATED if arguments.tool == ESCALATION else Exit.OK
-    return printed.answer(answer, lambda _data: None, code=code)
+    return terminal.answer(answer, lambda _data: None, code=code)
 
 
-def _role_for(app: App, tool: str) -> Role:
+def _role_for(row: Tool | None) -> Role:
     """Return the default role: some agents have only a shell, and call the tools of `swe` with it."""
-    row = app.gateway.tools.get(tool)
     return Role.SWE if row is not None and Role.SWE in row.roles else Role.ORCHESTRATOR
 
 

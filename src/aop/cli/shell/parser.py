@@ -7,7 +7,7 @@ import os
 import sys
 from typing import NoReturn
 
-from aop.cli.shell.terminal import size_of
+from aop.cli.shell.terminal import answers_in_json, size_of
 from aop.core.errors import InvalidCliArgs
 from aop.core.text.suggestions import did_you_mean
 
@@ -49,11 +49,11 @@ class Parser(argparse.ArgumentParser):
         raise argparse.ArgumentError(action, text)
 
     def error(self, message: str) -> NoReturn:
-        """Print the error and end the process. Raises: InvalidCliArgs with `--json`."""
+        """Print the error and end the process. Raises: InvalidCliArgs if the command answers in JSON."""
         head, _, words = message.partition("unrecognized arguments: ")
         if not head and words:
             message += f".{meant}" if (meant := did_you_mean(words.split()[0], self._option_string_actions)) else ""
-        if "--json" in sys.argv:
+        if answers_in_json(sys.argv[1:]):
             end = "" if message.endswith("?") else "."
             raise InvalidCliArgs(f"`{self.prog}` was not understood: {message}{end}")
         super().error(message)

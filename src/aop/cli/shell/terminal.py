@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from io import StringIO, TextIOWrapper
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -27,6 +27,11 @@ class CallRefused(Exception):
         super().__init__(str(error["message"]))
         self.error = error
         self.evidence = evidence
+
+
+def answers_in_json(words: Sequence[str]) -> bool:
+    """Tell whether a command prints JSON whatever happens: it was asked to, or it passes a tool's answer on."""
+    return "--json" in words or list(words[:1]) == ["call"]
 
 
 class Terminal:
@@ -172,7 +177,7 @@ class Terminal:
     def _print_json(self, text: bytes) -> None:
         # JSON is always UTF-8.
         _configured(self._out, encoding="utf-8", errors="strict")
-        self._print(text.decode())
+        self._print(_json_as_visible(text.decode()))
 
     def _print(self, text: str) -> None:
         try:
@@ -190,6 +195,14 @@ def _as_visible(text: str) -> str:
     from aop.core.text.visible import visible_lines
 
     return visible_lines(text)
+
+
+def _json_as_visible(text: str) -> str:
+    if text.isascii():
+        return text
+    from aop.core.text.visible import visible_json
+
+    return visible_json(text)
 
 
 def _shape(code: Exit, content: Mapping[str, Json], evidence: Mapping[str, Json]) -> Json:

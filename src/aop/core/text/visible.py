@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
@@ -72,6 +72,18 @@ def visible_lines(text: str) -> str:
     return "\n".join(map(visible, text.split("\n")))
 
 
+def visible_json(text: str) -> str:
+    """Return JSON that means the same, with JSON's own escapes in place of characters that cannot be seen."""
+    if text.isascii():
+        return text
+    return "".join(_json_escape(each) if each != "\n" and _is_unseen(each) else each for each in text)
+
+
+def _json_escape(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+
+
 def visible_name(path: str) -> str:
     """Return a path that cannot be mistaken for another one or for a sentence: in quotes unless it is plain."""
     if _PLAIN_NAME.fullmatch(path):
@@ -86,6 +98,19 @@ def visible_name(path: str) -> str:
 def escapes_in(line: str) -> tuple[str, ...]:
     """Return the escapes that a line is shown with."""
     return tuple(piece.text for piece in pieces(line) if piece.escaped)
+
+
+def deception_in(lines: Iterable[tuple[int | None, str]]) -> str:
+    """Return how many such characters numbered lines have, where, and how they are shown; empty if there are none."""
+    # A carriage return at the end of a line is shown, and is not deceptive.
+    found = [(number, escapes) for number, line in lines if (escapes := escapes_in(line.rstrip("\r")))]
+    if not found:
+        return ""
+    times = sum(len(escapes) for _, escapes in found)
+    kinds = ", ".join(sorted({escape for _, escapes in found for escape in escapes})[:5])
+    first = found[0][0]
+    where = f" (the first in line {first})" if first else ""
+    return f"characters that are invisible or imitate others: {times}{where}, shown as {kinds}"
 
 
 def is_deceptive(path: str) -> bool:
