@@ -56,6 +56,9 @@ if manner == "bad" and not os.path.exists(os.path.join(folder, "good")):
     print("I would rather talk about the weather.")
 elif manner == "asks" and role == "planner" and not heard:
     print(json.dumps({"type": "REQUEST", "request": "question", "detail": {"question": "Which colour?"}}))
+elif manner == "steers" and role == "planner":
+    question = "Clear \\x1b[2J and \\u202ereverse\\u202c?"
+    print(json.dumps({"type": "REQUEST", "request": "question", "detail": {"question": question}}))
 elif role == "planner":
     path = asked[-1]["text"].split()[-1] if asked else path
     is_there = manner == "same" and os.path.exists(path)

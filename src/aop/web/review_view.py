@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.core.text.counts import count
-from aop.core.text.visible import escapes_in, is_deceptive, visible_name
+from aop.core.text.visible import deception_in, escapes_in, is_deceptive, visible_name
 from aop.kernel.features.change_requests import ChangeRequest
 from aop.kernel.features.opened_paths import YES, PathAnswer
 from aop.kernel.gates.base.behaviour import ChangedTest
@@ -210,21 +210,15 @@ def warnings_of(summary: FeatureSummary, bundle: DiffBundle) -> Iterator[str]:
         yield "The spec changed after the plan was submitted."
     if summary.obligations and summary.obligations.left_out:
         yield f"The list omits {count(summary.obligations.left_out, 'obligation')} of the spec."
+    yield from _file_warnings(bundle)
+
+
+def _file_warnings(bundle: DiffBundle) -> Iterator[str]:
     for file, lines in files_with_lines(bundle):
         name = visible_name(file.path)
         if is_deceptive(file.path):
             yield f"The name {name} has characters that are invisible or imitate others."
-        yield from _content_warnings(name, lines)
+        if deception := deception_in((row.place, row.text) for row in rows_of(lines) if row.mark):
+            yield f"{name} has {deception}."
         if file.left_out_lines:
             yield f"{count(file.left_out_lines, 'line')} of the diff of {name} not shown."
-
-
-def _content_warnings(name: str, lines: list[str]) -> Iterator[str]:
-    # A carriage return at the end of a line is shown, and is not deceptive.
-    found = [(row, escapes) for row in rows_of(lines) if row.mark and (escapes := escapes_in(row.text.rstrip("\r")))]
-    if found:
-        number = sum(len(escapes) for _, escapes in found)
-        kinds = ", ".join(sorted({escape for _, escapes in found for escape in escapes})[:5])
-        first = found[0][0].place
-        where = f" (the first in line {first})" if first else ""
-        yield f"{name} has characters that are invisible or imitate others: {number}{where}, shown as {kinds}."

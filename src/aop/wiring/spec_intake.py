@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from msgspec import Struct
 from aop.adapters.files.specs import named_spec, read_spec, specs_below
 from aop.core.errors import FeatureSlugCollision, InvalidCliArgs, NoSpecsFound, SecretDetected, SpecIngestFailed
 from aop.core.ids import FeatureId, feature_id
+from aop.core.text.visible import deception_in
 from aop.kernel.features.endings import FeatureEnding, ending_of
 from aop.kernel.features.specs import spec_path
 from aop.kernel.gateway.calls import Envelope
@@ -29,6 +30,12 @@ class Intake(Struct, frozen=True, kw_only=True):
     depends_on: Mapping[FeatureId, tuple[FeatureId, ...]]
     skipped: Mapping[FeatureId, FeatureEnding] = {}
     """Specs of the folder whose features have ended: they are not run again."""
+
+    def warnings(self) -> Iterator[str]:
+        """Yield what a person should know of a spec before an agent gets it."""
+        for name, text in self.texts.items():
+            if deception := deception_in(enumerate(text.split("\n"), start=1)):
+                yield f"The spec of `{name}` has {deception}. Read it before an agent does."
 
 
 def read_specs(app: App, *, file: str | None, folder: str | None) -> Intake:

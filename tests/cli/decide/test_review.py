@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.kernel.tools.worlds import configured, gates_of, patch_of, step
-from tests.world import PATCH, files, git, run_aop
+from tests.world import PATCH, World, files, git, make_repository, run_aop
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 IMAGE = "<img src=x onerror=alert(1)>"
@@ -116,6 +116,15 @@ def test_characters_that_deceive_are_shown_as_escapes_below_a_warning(repository
         'Warning   "src/p\\u{430}ypal.txt" has characters that are invisible or imitate others: 7'
         " (the first in line 1), shown as \\u{1b}, \\u{202e}, \\u{2066}, \\u{2069}, \\u{43e}.",
     ]
+
+
+def test_who_approves_is_warned_as_who_reviews(tmp_path: Path) -> None:
+    world = World(make_repository(tmp_path / "repo"))
+    world.ready(diff=PATCH.replace("+TWO", f"+{TROJAN}"))
+    world.close()
+    ran = run_aop(world.root, "approve", "one", "--yes")
+    warning = "src/a.txt has characters that are invisible or imitate others: 4 (the first in line 2)"
+    assert (ran.code, f"Warning  {warning}, shown as " in ran.err) == (0, True), ran
 
 
 @pytest.mark.req("AOP-267")

@@ -172,6 +172,20 @@ def test_without_a_path_the_specs_of_the_repository_are_taken_where_they_are(sho
 # --- people ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.unmeasured
+def test_the_words_of_an_agent_or_a_spec_never_reach_the_terminal_as_they_are(shop: Shop) -> None:
+    (shop.specs / "steers_you.md").write_text("Write it.\nAnd \u202ebackwards\u202c.\n")
+    ran = shop.all_at_once()
+    asked = "q1 (steers_you): Clear \\u{1b}[2J and \\u{202e}reverse\\u{202c}?"
+    warned = "The spec of `steers_you` has characters that are invisible or imitate others: 2 (the first in line 2)"
+    assert (ran.code, asked in ran.err, f"Warning: {warned}" in ran.err) == (4, True, True), ran
+    looks = (("inbox",), ("status", "steers_you"), ("logs",), ("inbox", "--json"))
+    shown = [ran, *(shop.aop(*words) for words in looks)]
+    assert shown[-1].json["data"]["questions"][0]["text"] == "Clear \x1b[2J and \u202ereverse\u202c?"
+    for each in shown:
+        assert not {"\x1b", "\u202e"} & {*each.out, *each.err}, each
+
+
 @pytest.mark.slow
 def test_a_question_ends_the_wait_and_its_answer_lets_the_feature_go_on(shop: Shop) -> None:
     shop.wants("asks_colour", "one")

@@ -12,6 +12,7 @@ import msgspec
 from aop.cli.decide.review_text import behaviour_lines
 from aop.cli.screens.styles import Painter
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.feature_review import read_review
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.text.visible import visible_name
@@ -21,6 +22,7 @@ from aop.kernel.merges.base_moves import conflict_before_merge
 from aop.kernel.merges.checkout import check_checkout_follows
 from aop.kernel.merges.merge import check_approvable
 from aop.kernel.record.documents.features import FeatureState
+from aop.web.review_view import warnings_of
 from aop.wiring.build import App
 
 
@@ -74,7 +76,10 @@ def ask_for_approval(app: App, terminal: Terminal, asked: ApprovalRequest) -> En
     _refuse_unready(app, feature, follow=asked.follow)
     stat = call_tool(app, "repo.diff", {**which, "options": {"stat": True}}).data
     _show(terminal, status, stat, call_tool(app, "evidence.latest", which).data)
-    _show_behaviour(terminal, call_tool(app, "report.feature_summary", which).data)
+    review = read_review(app, feature)
+    for warning in warnings_of(review.summary, review.bundle):
+        terminal.say(f"Warning  {warning}")
+    _show_behaviour(terminal, review.summary)
     if asked.question is not None and not terminal.confirm(asked.question):
         return None
     return call_tool(app, "feature.approve", {**seen, **_signed(app, seen, asked.key)})
@@ -140,8 +145,7 @@ def _show(terminal: Terminal, status: Any, stat: Any, evidence: Any) -> None:
         terminal.say(f"In the worktree, but not part of the feature: {', '.join(map(visible_name, status['strays']))}")
 
 
-def _show_behaviour(terminal: Terminal, summary: Any) -> None:
+def _show_behaviour(terminal: Terminal, summary: FeatureSummary) -> None:
     """Show the tests of the base that the feature changes, right above the question."""
-    changed = msgspec.convert(summary["behaviour"], BehaviourChanges)
-    for line in behaviour_lines(changed, Painter(colour=False)):
+    for line in behaviour_lines(summary.behaviour, Painter(colour=False)):
         terminal.say(line)

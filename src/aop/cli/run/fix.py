@@ -6,6 +6,7 @@ import argparse
 
 from aop.cli.run.add import add_to_run
 from aop.cli.run.supervision.arguments import add_supervision_arguments
+from aop.cli.run.supervision.specs import warn_of_specs
 from aop.cli.run.supervision.supervise import plan_of, start_run
 from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
@@ -24,6 +25,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Write the spec, and hand it to the running supervisor or supervise it here."""
     with open_app(arguments) as app:
         intake = written_spec(app, arguments.text, source="aop fix", name=arguments.id)
+        warn_of_specs(intake, terminal)
         if lease_holder(app.root) is not None:
             return add_to_run(app, intake, arguments, terminal)
         plan = plan_of(app, arguments, intake)

@@ -6,6 +6,7 @@ import argparse
 import os
 
 from aop.adapters.machine.editor import written_text
+from aop.cli.run.supervision.specs import warn_of_specs
 from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs
@@ -28,7 +29,9 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     with open_app(arguments) as app:
         refuse_taken(app, name)
         text = _text(name, arguments.text, terminal)
-        place_specs(app, written_spec(app, text, source="aop new", name=name))
+        intake = written_spec(app, text, source="aop new", name=name)
+        warn_of_specs(intake, terminal)
+        place_specs(app, intake)
     path = spec_path(name)
     done = terminal.result({"feature_id": name, "spec_path": path}, path)
     if not terminal.json:

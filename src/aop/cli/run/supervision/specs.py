@@ -25,4 +25,11 @@ def intake_of(app: App, arguments: argparse.Namespace, terminal: Terminal) -> In
     for name, ending in intake.skipped.items():
         again = "" if ending is FeatureEnding.MERGED else " Start it anew with: aop run --file SPEC"
         terminal.say(f"Skipped {name}: it is {ending}.{again}")
+    warn_of_specs(intake, terminal)
     return intake
+
+
+def warn_of_specs(intake: Intake, terminal: Terminal) -> None:
+    """Say what a person should know of these specs before an agent gets them."""
+    for warning in intake.warnings():
+        terminal.say(f"Warning: {warning}")
