@@ -111,7 +111,8 @@ def test_files_of_another_user_are_named_and_nothing_is_lost(tmp_path: Path, pla
     health = look(root, "doctor")
     take_back(root / place)
     said = f"`{root / place}` cannot be written: {reason}."
-    assert (refused[0], refused[1].splitlines()[0]) == (2, f"aop: {said} [files_closed]")
+    error = json.loads(refused[1])["error"]
+    assert (refused[0], error["code"], error["message"]) == (2, "files_closed", said)
     assert (health[0], f"failure  permissions    {said}" in health[1]) == (1, True)
     applied, _ = look(root, *apply)
     assert (applied, (root / ".worktrees/one/src/a.txt").read_text()) == (0, "one\nTWO\nthree\n")
@@ -159,3 +160,31 @@ def test_a_folder_that_cannot_be_opened_is_not_called_something_else(tmp_path: P
     code, told = look(root, "status", obey=_open_nothing)
     root.chmod(0o755)
     assert (code, told.splitlines()[0]) == (2, f"aop: The folder `{root}` cannot be opened by you. [files_closed]")
+
+
+ON_A_FULL_DISK = """
+mount -t tmpfs -o size=8m tmpfs "$1" && cp -a "$2" "$1/repo" && cd "$1/repo" || exit 9
+cat /dev/zero > "$1/rest" 2> /dev/null
+aop() { "$0" -m aop.cli.main "$@" || echo "exit code $?"; }
+aop status && TMPDIR="$1" aop inbox && aop review one && aop evidence verify && aop call report.dashboard
+echo "The last one changes something:"
+aop call feature.log_append '{"feature_id": "one", "note": "Hello."}'
+"""
+
+
+@pytest.mark.unmeasured
+def test_a_full_disk_can_be_read_and_not_changed(tmp_path: Path) -> None:
+    world = World(make_repository(tmp_path / "repo"))
+    world.plan("one")
+    world.close()
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    # A namespace of its own, which takes the disk along when it ends.
+    words = ["unshare", "-rm", "sh", "-c", ON_A_FULL_DISK, sys.executable, str(disk), str(world.root)]
+    ran = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    read, _, changed = ran.stdout.partition("The last one changes something:\n")
+    assert "exit code" not in read, ran
+    for part in ("1 feature: 1 building", "Feature   one, building", '"ok": true'):
+        assert part in read, ran
+    assert ("The inbox is empty" in ran.stderr, "Intact: 2 journal entries" in ran.stderr) == (True, True), ran
+    assert ('"disk_full"' in changed, changed.endswith("exit code 6\n")) == (True, True), ran

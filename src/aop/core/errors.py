@@ -254,6 +254,14 @@ class RecordUnavailable(Refusal):
     hint = "Use a checkout that AOP has worked on, or a writable one: the first command makes the record."
 
 
+class RecordTooNew(Refusal):
+    """The record was made by a newer AOP, whose shape this one does not know."""
+
+    code = "record_too_new"
+    move = Move.CORRECT_USAGE
+    hint = "Update AOP to the version that last worked on this repository, or a newer one. The record is unchanged."
+
+
 class InvalidFeatureSlug(Refusal):
     """The text cannot be a feature id."""
 

@@ -19,7 +19,7 @@ from aop.adapters.git.repository import Repository, open_repository
 from aop.adapters.machine.agent_signs import sign_of_agent
 from aop.adapters.machine.clock import SystemClock, new_id
 from aop.adapters.reporting.call_log import FileCallLog
-from aop.adapters.storage.record.sqlite import SqliteRecord, can_be_written, open_copy
+from aop.adapters.storage.record.sqlite import SqliteRecord, open_to_read
 from aop.core.redaction.redactor import Redactor
 from aop.core.roles import Role
 from aop.kernel.gateway.calls import Kernel
@@ -114,15 +114,18 @@ class App(Struct, frozen=True, kw_only=True):
 
 
 def build(folder: Path, settings: Settings, *, to_read: bool = False) -> App:
-    """Open the repository of a folder; `to_read` allows a read-only one. Raises: NotARepository, RecordUnavailable."""
+    """Open the repository of a folder; `to_read` allows a read-only or full disk.
+
+    Raises: NotARepository, RecordUnavailable, RecordTooNew.
+    """
     repository = open_repository(folder, settings.environ)
     private = repository.root / ".aop"
-    is_copy = to_read and not can_be_written(repository.root / RECORD)
+    path = repository.root / RECORD
+    record, is_copy = open_to_read(path) if to_read else (SqliteRecord(path), False)
     if not is_copy:
         repository.exclude_runtime_files()
         repository.sweep_leftovers()
     locks = FileLocks(private / "locks")
-    record = open_copy(repository.root / RECORD) if is_copy else SqliteRecord(repository.root / RECORD)
     call_log = FileCallLog(repository.root / CALL_LOG)
     redact = Redactor(settings.secrets)
     kernel = Kernel(

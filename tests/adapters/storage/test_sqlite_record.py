@@ -13,9 +13,9 @@ import pytest
 
 from aop.adapters.storage.record.migrations import MIGRATIONS
 from aop.adapters.storage.record.sqlite import SqliteRecord
-from aop.core.errors import Fault, UnknownFeature
+from aop.core.errors import Fault, RecordTooNew, UnknownFeature
 from aop.core.ids import FeatureId, OperationId
-from aop.kernel.record.chain import FIRST_HASH, chained_hash
+from aop.kernel.record.chain import FIRST_HASH, chained_hash, prove_contents
 from aop.kernel.record.documents.base import Document
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.gate_runs import Verdict
@@ -632,6 +632,8 @@ def test_a_record_of_every_older_shape_is_read_as_it_was_written(record: SqliteR
         opened = SqliteRecord(old)
         with opened.read() as view:
             assert first_broken(view.journal()) is None
+            proven = prove_contents(view, [entry.hash for entry in view.journal()])
+            assert (proven.documents, proven.operations, len([*view.writes()])) == (1, 1, 1)
             assert [entry.event.kind for entry in view.journal()] == ["feature_initialised"]
             assert view.get(Note, "a") == Note(version=2, text="second")
             assert [entry.operation_id for entry in view.pending_operations()] == ["op-2"]
@@ -655,7 +657,7 @@ def test_a_record_of_a_newer_shape_is_not_touched(record: SqliteRecord) -> None:
         pass
     record._connection().execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     record.close()
-    with pytest.raises(Fault, match="made by a newer AOP"), record.read():
+    with pytest.raises(RecordTooNew, match="made by a newer AOP"), record.read():
         pass
 
 

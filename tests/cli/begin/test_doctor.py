@@ -256,6 +256,16 @@ def test_a_journal_that_somebody_changed_is_found(sql: str, found: str, managed:
     assert what.startswith(found)
 
 
+def test_a_record_of_a_newer_aop_is_named_so_by_doctor_and_by_each_command(managed: Path) -> None:
+    record_sql(managed, "PRAGMA user_version = 99")
+    said = "The record was made by a newer AOP: it has shape 99, and this AOP knows up to"
+    health, what, fix = the(doctor(managed), "record")
+    assert (health, what.startswith(said), fix.startswith("Update AOP")) == ("failure", True, True)
+    for words in (("status",), ("call", "feature.init", '{"feature_id": "two"}')):
+        error = run_aop(managed, *words, "--json").json["error"]
+        assert (error["code"], error["message"].startswith(said)) == ("record_too_new", True)
+
+
 @pytest.mark.parametrize("content", [b"no database at all" * 100, b""], ids=["text", "empty"])
 def test_a_record_that_is_no_database_is_a_failure_or_made_new(content: bytes, managed: Path) -> None:
     for path in (managed / ".aop").glob("record.db*"):
@@ -326,7 +336,7 @@ def test_a_repository_that_is_read_only_is_told_as_that_and_not_as_a_loss(manage
     assert "failure  record         The record cannot be written.\n" in looked.stdout
     assert "restore" not in looked.stdout
     assert asked.returncode == 6
-    assert "the disk cannot be written (Read-only file system); fix that, then repeat the command." in asked.stderr
+    assert "the disk cannot be written (Read-only file system); fix that, then repeat the command." in asked.stdout
 
 
 def test_the_gates_of_a_green_base_are_green_and_nothing_is_left(managed: Path) -> None:

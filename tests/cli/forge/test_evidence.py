@@ -49,8 +49,8 @@ def body(kind: str, key: str, old: str, new: str) -> str:
 def test_contracts_batches_and_builds_are_proven(repository: Path) -> None:
     ran = verify(repository)
     assert ran.code == 0
-    said = "6 journal entries, 0 gate runs, 0 logs, 0 approvals, 10 contract versions, 2 batches, 1 pinned build"
-    assert ran.err.startswith(f"Intact: {said}.\n")
+    assert ran.err.startswith("Intact: 6 journal entries, 0 gate runs, 0 logs, 0 approvals, ")
+    assert ", 10 contract versions, 2 batches, 1 pinned build.\n" in ran.err
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def repository(template: Path, tmp_path: Path) -> Path:
 def test_an_intact_record_is_called_so_and_its_anchor_is_printed(repository: Path) -> None:
     ran = run_aop(repository, "evidence", "verify")
     assert ran.code == 0
-    assert ran.err.startswith("Intact: 5 journal entries, 2 gate runs, 2 logs, 0 approvals.\n")
+    assert ran.err.startswith("Intact: 5 journal entries, 2 gate runs, 2 logs, 0 approvals, ")
     anchor = ran.out.strip()
     assert run_aop(repository, "evidence", "verify", "--anchor", anchor, "--json").json["data"]["entries"] == 5
 

@@ -14,14 +14,15 @@ from aop.adapters.doctor.checks import Check, failure, fine, warning
 from aop.adapters.files.own_folders import abandoned_folders
 from aop.adapters.git.repository import Repository
 from aop.adapters.git.worktrees.registrations import Registrations
+from aop.adapters.storage.full_disk import full_disk
 from aop.adapters.storage.record.sqlite import SqliteRecord
-from aop.core.errors import EvidenceBroken, Fault
+from aop.core.errors import EvidenceBroken, Fault, RecordTooNew
 from aop.core.ids import FeatureId
 from aop.core.text.counts import count
 from aop.forge.builds.cycle.lookup import ended_builds
-from aop.kernel.record.chain import whole_chain
+from aop.kernel.record.chain import prove_contents, whole_chain
 from aop.kernel.record.documents.features import TERMINAL, FeatureState
-from aop.kernel.record.port import JournalEntry
+from aop.kernel.record.port import JournalEntry, Snapshot
 
 LARGE_QUARANTINE = 100 * 1024**2
 RECORD = "record.db"
@@ -48,7 +49,7 @@ class ExaminedRecord(Struct, frozen=True, kw_only=True):
 
 
 def examine_record(private: Path) -> ExaminedRecord:
-    """Open the record, if it exists, and verify its whole journal."""
+    """Open the record, if it exists, and verify its journal and its contents."""
     if os.path.lexists(private) and (private.is_symlink() or not private.is_dir()):
         found = "`.aop` must be a folder, but it is a link or a file."
         return ExaminedRecord(check=failure("record", found, "Move it away; AOP creates the folder."), is_known=False)
@@ -61,18 +62,25 @@ def examine_record(private: Path) -> ExaminedRecord:
     try:
         with record.read() as view:
             entries = list(view.journal())
+            check = _record_check(view, entries)
             features, ended = tuple(view.all(FeatureState)), ended_builds(view)
+    except RecordTooNew as newer:
+        return ExaminedRecord(check=failure("record", newer.message, str(newer.hint)), is_known=False)
     except (Fault, sqlite3.Error, msgspec.MsgspecError) as error:
+        if full := full_disk(error):
+            found = f"The record cannot be read: {full}."
+            return ExaminedRecord(check=failure("record", found, "Free some space on its disk."), is_known=False)
         return ExaminedRecord(check=failure("record", f"The record cannot be read: {error}", _RESTORE), is_known=False)
     finally:
         record.close()
     newest = _time_of_newest(entries)
-    return ExaminedRecord(check=_journal_check(entries), features=features, ended_builds=ended, newest_entry=newest)
+    return ExaminedRecord(check=check, features=features, ended_builds=ended, newest_entry=newest)
 
 
-def _journal_check(entries: list[JournalEntry]) -> Check:
+def _record_check(view: Snapshot, entries: list[JournalEntry]) -> Check:
     try:
         entry_count = sum(1 for _ in whole_chain(lambda after: iter(entries[after:])))
+        prove_contents(view, [entry.hash for entry in entries])
     except EvidenceBroken as broken:
         return failure("record", f"{broken.message} The record was changed from outside.", _RESTORE)
     return fine("record", f"{count(entry_count, 'journal entry', 'journal entries')}, hash chain intact")

@@ -30,7 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Show the feature; change nothing."""
-    with open_app(arguments) as app:
+    with open_app(arguments, to_read=True) as app:
         review = read_review(app, arguments.feature)
     if arguments.html is not None:
         put_file(arguments.html, review.page(), replace=arguments.force)

@@ -18,7 +18,13 @@ from aop.core.text.counts import count
 from aop.core.text.json import pretty_json
 from aop.wiring.build import App
 
-PROVEN = {"gate_runs": "gate run", "logs": "log", "approvals": "approval"}
+PROVEN = {
+    "gate_runs": "gate run",
+    "logs": "log",
+    "approvals": "approval",
+    "documents": "document",
+    "operations": "operation",
+}
 PROVEN_CONTRACTS = {"contracts": ("contract version",), "batches": ("batch", "batches"), "builds": ("pinned build",)}
 
 

@@ -51,7 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """List the runs, or the steps of one."""
-    with open_app(arguments) as app, app.record.read() as view:
+    with open_app(arguments, to_read=True) as app, app.record.read() as view:
         journal = tuple(view.journal())
     if arguments.run is None:
         rows = runs_in(journal)

@@ -7,17 +7,15 @@ import os
 import tempfile
 import traceback
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 from aop.adapters.files.closed_places import closed_place
+from aop.adapters.storage.full_disk import causes, full_disk
 from aop.core.errors import DiskFull, Fault, FilesClosed, InternalError, Refusal
 from aop.core.redaction.redactor import Redactor
 from aop.wiring.build import Settings
 
 UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_FULL_DATABASE = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_SHMSIZE")
 
 
 def store_fault(fault: Exception, folder: str) -> Refusal:
@@ -27,7 +25,7 @@ def store_fault(fault: Exception, folder: str) -> Refusal:
     """
     if isinstance(fault, Fault | OSError) and (closed := closed_place(Path(folder).absolute())):
         return FilesClosed(closed)
-    if full := _full_disk(fault):
+    if full := full_disk(fault):
         return DiskFull(f"The disk cannot be written: {full}.")
     reference = uuid.uuid4().hex[:12]
     private = Path(folder).absolute() / ".aop"
@@ -50,25 +48,8 @@ def store_fault(fault: Exception, folder: str) -> Refusal:
     )
 
 
-def _full_disk(fault: Exception) -> str | None:
-    """Return the system's reason, if the cause is a disk without space."""
-    for cause in _causes(fault):
-        if isinstance(cause, OSError) and cause.errno in FULL:
-            return cause.strerror
-        # Of `sqlite3`, which is not imported for this.
-        if getattr(cause, "sqlite_errorname", "") in _FULL_DATABASE:
-            return str(cause)
-    return None
-
-
 def _refused_by_disk(fault: Exception) -> str | None:
     """Return the system's reason, if the cause is a file that could not be written."""
     return next(
-        (each.strerror for each in _causes(fault) if isinstance(each, OSError) and each.errno in UNWRITABLE), None
+        (each.strerror for each in causes(fault) if isinstance(each, OSError) and each.errno in UNWRITABLE), None
     )
-
-
-def _causes(fault: BaseException | None) -> Iterator[BaseException]:
-    while fault is not None:
-        yield fault
-        fault = fault.__cause__ or fault.__context__

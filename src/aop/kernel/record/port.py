@@ -35,6 +35,18 @@ class JournalEntry(Struct, frozen=True, kw_only=True):
     hash: str
 
 
+class WriteEntry(Struct, frozen=True, kw_only=True):
+    """The digests of all that one transaction stored, with their place in a chain beside the journal."""
+
+    number: int
+    seq: int
+    """The newest journal entry of that time; the hash covers its hash too."""
+    changes: Mapping[str, str | None]
+    """The new digest of each document and of each answered operation, by kind and key; None where it was removed."""
+    previous_hash: str
+    hash: str
+
+
 class Operation(Struct, frozen=True, kw_only=True):
     """One mutating call: entered before anything happens, finished by its own transaction."""
 
@@ -96,6 +108,12 @@ class Snapshot(Protocol):
         limit: int = -1,
     ) -> Iterator[JournalEntry]:
         """Return the entries after a number, in order: only so many of the first (`limit`), or of the `newest`."""
+
+    def writes(self, *, after: int = 0, limit: int = -1) -> Iterator[WriteEntry]:
+        """Return the entries of the chain of writes after a number, in order."""
+
+    def stored_digests(self) -> Iterator[tuple[str, str]]:
+        """Return the name and the digest of each document and of each answered operation, as they are now."""
 
     def claims_near(self, kind: str, keys: Sequence[str]) -> tuple[Claim, ...]:
         """Return the claims on these keys, on a folder above one of them, on anything below one, and all patterns."""

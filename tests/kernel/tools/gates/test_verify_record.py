@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from aop.adapters.storage.record.writes import adopt_contents
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.gateway.principals import Principal
@@ -40,10 +41,13 @@ def test_an_untouched_record_is_intact(readied: World) -> None:
     answer = verify(readied)
     with readied.app.record.read() as view:
         *_, last = view.journal()
+        *_, write = view.writes()
+        contents = [name.partition(" ")[0] for name, _ in view.stored_digests()]
+    assert write.seq == last.seq
     assert answer == {
         "entries": last.seq,
         "head_seq": last.seq,
-        "head_hash": last.hash,
+        "head_hash": write.hash,
         "gate_runs": 2,
         "logs": 2,
         "approvals": 1,
@@ -51,8 +55,13 @@ def test_an_untouched_record_is_intact(readied: World) -> None:
         "contracts": 0,
         "batches": 0,
         "builds": 0,
+        "documents": sum(kind != "operation" for kind in contents),
+        "operations": contents.count("operation"),
     }
+    assert {"feature", "plan", "gate_run", "approval", "qa_index", "operation"} <= set(contents)
     assert verify(readied, feature_id="one") == answer
+    # An anchor of an AOP that had no chain of writes still holds.
+    assert verify(readied, anchor={"seq": last.seq, "hash": last.hash}) == answer
     assert readied.refusal("evidence.verify", feature_id="two")["code"] == "unknown_feature"
     readied.init("two")
     of_two = verify(readied, feature_id="two")
@@ -68,7 +77,7 @@ def test_a_merged_and_a_deleted_feature_leave_an_intact_record(readied: World) -
 
 def test_a_record_in_which_nothing_happened_is_intact(world: World) -> None:
     answer = verify(world)
-    assert (answer["entries"], answer["head_hash"]) == (0, "0" * 64)
+    assert (answer["entries"], answer["head_seq"], answer["operations"]) == (0, 0, 0)
 
 
 JOURNAL = [
@@ -129,6 +138,52 @@ def test_an_approval_for_another_tree_is_seen(readied: World) -> None:
     readied.approval()
     tamper(readied, "UPDATE documents SET body = json_set(body, '$.tree', ?) WHERE kind = 'approval'", "0" * 40)
     assert broken(readied)["kind"] == "changed"
+
+
+CONTENTS = [
+    (
+        "UPDATE documents SET body = json_set(body, '$.status', 'merged') WHERE kind = 'feature'",
+        "changed",
+        "feature `one`",
+    ),
+    (
+        "UPDATE documents SET version = 9, body = replace(body, 'src', 'sec') WHERE kind = 'plan'",
+        "changed",
+        "plan `one`",
+    ),
+    ("DELETE FROM documents WHERE kind = 'plan'", "missing", "plan `one`"),
+    ("INSERT INTO documents SELECT kind, 'two', 1, body FROM documents WHERE kind = 'plan'", "missing", "plan `two`"),
+    ("UPDATE operations SET answer = '{}' WHERE number = 2", "changed", "operation `op-"),
+    ("UPDATE operations SET actor = 'person:eve' WHERE number = 2", "changed", "operation `op-"),
+    ("DELETE FROM operations WHERE number = 1", "missing", "operation `op-"),
+    ("UPDATE writes SET changes = '{}' WHERE number = 2", "changed", "Write 2 of the record was changed"),
+    ("UPDATE writes SET changes = '[' WHERE number = 2", "unreadable", "Write 2 of the record cannot be read."),
+    ("UPDATE writes SET seq = 1 WHERE number = 3", "changed", "Write 3 of the record was changed"),
+    ("UPDATE writes SET previous_hash = 'x' WHERE number = 2", "unlinked", "Write 2 of the record does not follow"),
+    ("DELETE FROM writes WHERE number = 2", "missing", "Write 2 of the record is missing"),
+]
+
+
+@pytest.mark.parametrize(("sql", "kind", "said"), CONTENTS, ids=[sql[:50] for sql, _, _ in CONTENTS])
+def test_any_document_or_operation_that_was_tampered_with_is_named(
+    readied: World, sql: str, kind: str, said: str
+) -> None:
+    tamper(readied, sql)
+    error = readied.call("evidence.verify").error
+    assert error is not None
+    assert (error["code"], error["details"]["kind"], said in error["message"]) == ("evidence_broken", kind, True), error
+
+
+def test_documents_that_were_written_anew_with_their_chain_are_seen_by_the_anchor(readied: World) -> None:
+    before = verify(readied)
+    anchor = {"seq": before["head_seq"], "hash": before["head_hash"]}
+    tamper(readied, "DELETE FROM documents WHERE kind = 'plan'")
+    tamper(readied, "DELETE FROM writes")
+    with sqlite3.connect(readied.root / ".aop/record.db") as other:
+        adopt_contents(other)
+    other.close()
+    assert verify(readied)["documents"] == before["documents"] - 1
+    assert broken(readied, anchor=anchor)["kind"] == "rewritten"
 
 
 def edited(path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable, Mapping
 
-from aop.core.errors import Fault
+from aop.adapters.storage.record.writes import adopt_contents
+from aop.core.errors import RecordTooNew
 
 MIGRATIONS: tuple[str, ...] = (
     """
@@ -57,13 +59,34 @@ MIGRATIONS: tuple[str, ...] = (
         sha256 TEXT NOT NULL
     ) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE writes (
+        number INTEGER PRIMARY KEY,
+        seq INTEGER NOT NULL,
+        changes TEXT NOT NULL,
+        previous_hash TEXT NOT NULL,
+        hash TEXT NOT NULL
+    );
+    """,
 )
+THEN: Mapping[int, Callable[[sqlite3.Connection], None]] = {2: adopt_contents}
+"""What follows a script in its transaction, where SQL alone is not enough."""
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Apply the missing migrations in order."""
+    """Apply the missing migrations in order. Raises: RecordTooNew."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version > len(MIGRATIONS):
-        raise Fault(f"The record has shape {version}, made by a newer AOP; this one knows {len(MIGRATIONS)}.")
+        raise RecordTooNew(
+            f"The record was made by a newer AOP: it has shape {version}, and this AOP knows up to {len(MIGRATIONS)}.",
+            shape=version,
+            known_shape=len(MIGRATIONS),
+        )
     for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
-        connection.executescript(f"BEGIN IMMEDIATE; {script}; PRAGMA user_version = {number}; COMMIT;")
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in script.split(";"):
+            connection.execute(statement)
+        if number in THEN:
+            THEN[number](connection)
+        connection.execute(f"PRAGMA user_version = {number}")
+        connection.commit()

@@ -14,12 +14,33 @@ from typing import TypeVar
 import msgspec
 
 from aop.adapters.files.locks import locked_file
+from aop.adapters.storage.full_disk import full_disk
 from aop.adapters.storage.record.migrations import MIGRATIONS, migrate
-from aop.core.errors import Fault, Json
+from aop.adapters.storage.record.rows import CLAIM, ENTRY, OPERATION, document_of, entry_of, json_text, operation_of
+from aop.adapters.storage.record.writes import (
+    Changes,
+    answered_operation,
+    append_write,
+    digest_of_text,
+    document_name,
+    read_writes,
+    stored_digests,
+)
+from aop.core.errors import Fault, Json, RecordTooNew
 from aop.core.ids import FeatureId, OperationId
 from aop.kernel.record.chain import FIRST_HASH, chained_hash
 from aop.kernel.record.documents.base import Document
-from aop.kernel.record.port import Claim, Event, JournalEntry, Operation, Snapshot, Transaction, Unshown, UnshownKind
+from aop.kernel.record.port import (
+    Claim,
+    Event,
+    JournalEntry,
+    Operation,
+    Snapshot,
+    Transaction,
+    Unshown,
+    UnshownKind,
+    WriteEntry,
+)
 
 D = TypeVar("D", bound=Document)
 _UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
@@ -39,13 +60,21 @@ def can_be_written(record: Path) -> bool:
     return True
 
 
-def open_copy(record: Path) -> SqliteRecord:
-    """Open a copy of a record, which is removed when it is closed. Raises: RecordUnavailable."""
-    # Only a record that cannot be written needs it.
+def open_to_read(record: Path) -> tuple[SqliteRecord, bool]:
+    """Open a record that is only read, and tell whether it is a copy, as on a read-only or a full disk.
+
+    SQLite must write to read its log. A copy is removed when it is closed. Raises: RecordUnavailable, RecordTooNew.
+    """
+    if can_be_written(record):
+        opened = SqliteRecord(record)
+        if not record.exists() or opened.can_be_read():
+            return opened, False
+        opened.close()
+    # Few commands meet such a disk.
     from aop.adapters.storage.record.copies import copy_record
 
     folder = copy_record(record)
-    return SqliteRecord(Path(folder.name) / record.name, closing=folder.cleanup)
+    return SqliteRecord(Path(folder.name) / record.name, closing=folder.cleanup), True
 
 
 class SqliteRecord:
@@ -75,17 +104,30 @@ class SqliteRecord:
         # Opened before the lock is taken: the first open takes the lock itself, to migrate.
         connection = self._connection()
         if self._is_writing():
-            with _savepoint(connection):
-                yield _View(connection)
+            changes: Changes = self._own.changes
+            with _savepoint(connection, changes):
+                yield _View(connection, changes)
             return
         # SQLite's busy wait starves some writers; a file lock is fair.
         with locked_file(self._lock_path):
-            self._own.writing = True
+            self._own.writing, self._own.changes = True, {}
             try:
                 with _transaction(connection, durable=durable):
-                    yield _View(connection)
+                    yield _View(connection, self._own.changes)
+                    _check_in_transaction(connection)
+                    append_write(connection, self._own.changes)
             finally:
                 self._own.writing = False
+
+    def can_be_read(self) -> bool:
+        """Tell whether the disk has the space that reading takes. Raises: Fault for any other reason."""
+        try:
+            with self.read():
+                return True
+        except (Fault, sqlite3.Error) as fault:
+            if full_disk(fault) is None:
+                raise
+            return False
 
     def _is_writing(self) -> bool:
         return getattr(self._own, "writing", False)
@@ -109,6 +151,9 @@ class SqliteRecord:
         except (sqlite3.Error, Fault) as error:
             connection.close()
             raise Fault(f"The record `{self._path}` cannot be opened: {error}") from error
+        except RecordTooNew:
+            connection.close()
+            raise
         self._own.connection = connection
         self._opened.append(connection)
         return connection
@@ -142,13 +187,16 @@ def _transaction(connection: sqlite3.Connection, *, durable: bool) -> Iterator[N
 
 
 @contextmanager
-def _savepoint(connection: sqlite3.Connection) -> Iterator[None]:
+def _savepoint(connection: sqlite3.Connection, changes: Changes) -> Iterator[None]:
     # Outside a transaction a savepoint would start one and commit it.
     _check_in_transaction(connection)
     connection.execute("SAVEPOINT part")
+    before = dict(changes)
     try:
         yield
     except BaseException:
+        changes.clear()
+        changes.update(before)
         if connection.in_transaction:
             connection.execute("ROLLBACK TO part")
             connection.execute("RELEASE part")
@@ -170,21 +218,23 @@ def _write_fault(why: object) -> Fault:
 class _View:
     """Implements both `Snapshot` and `Transaction`; the caller's type decides which it is used as."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, changes: Changes | None = None) -> None:
         self._sql = connection
+        self._changes: Changes = {} if changes is None else changes
 
     def get(self, shape: type[D], key: str) -> D | None:
         row = self._sql.execute("SELECT body FROM documents WHERE kind = ? AND key = ?", (shape.kind, key)).fetchone()
-        return None if row is None else _document(shape, key, row[0])
+        return None if row is None else document_of(shape, key, row[0])
 
     def all(self, shape: type[D], prefix: str = "") -> Iterator[D]:
         # A range on the primary key; no text has a character after the last one of Unicode.
         sql = "SELECT key, body FROM documents WHERE kind = ? AND key >= ? AND key < ? || char(1114111) ORDER BY key"
         rows = self._sql.execute(sql, (shape.kind, prefix, prefix))
-        return (_document(shape, key, body) for key, body in rows.fetchall())
+        return (document_of(shape, key, body) for key, body in rows.fetchall())
 
     def put(self, document: Document, key: str) -> None:
-        row = (document.version, msgspec.json.encode(document).decode(), document.kind, key)
+        body = msgspec.json.encode(document).decode()
+        row = (document.version, body, document.kind, key)
         if document.version == 1:
             sql = "INSERT OR IGNORE INTO documents (version, body, kind, key) VALUES (?, ?, ?, ?)"
             done = self._sql.execute(sql, row)
@@ -193,26 +243,33 @@ class _View:
             done = self._sql.execute(sql, (*row, document.version - 1))
         if done.rowcount != 1:
             raise Fault(f"The {document.kind} `{key}` is not at version {document.version - 1}.")
+        self._changes[document_name(document.kind, key)] = digest_of_text(body)
 
     def remove(self, shape: type[Document], key: str) -> None:
-        self._sql.execute("DELETE FROM documents WHERE kind = ? AND key = ?", (shape.kind, key))
+        done = self._sql.execute("DELETE FROM documents WHERE kind = ? AND key = ?", (shape.kind, key))
+        if done.rowcount:
+            self._changes[document_name(shape.kind, key)] = None
 
     def operation(self, operation_id: OperationId) -> Operation | None:
-        row = self._sql.execute(f"{_OPERATION} WHERE operation_id = ?", (operation_id,)).fetchone()
-        return None if row is None else _operation(row)
+        row = self._sql.execute(f"{OPERATION} WHERE operation_id = ?", (operation_id,)).fetchone()
+        return None if row is None else operation_of(row)
 
     def pending_operations(self) -> tuple[Operation, ...]:
-        return tuple(_operation(row) for row in self._sql.execute(f"{_OPERATION} WHERE answer IS NULL ORDER BY number"))
+        return tuple(
+            operation_of(row) for row in self._sql.execute(f"{OPERATION} WHERE answer IS NULL ORDER BY number")
+        )
 
     def enter_operation(self, operation: Operation) -> None:
         sql = "INSERT INTO operations (operation_id, tool, payload_hash, actor) VALUES (?, ?, ?, ?)"
         self._sql.execute(sql, (operation.operation_id, operation.tool, operation.payload_hash, operation.actor))
 
     def intend(self, operation_id: OperationId, intent: Mapping[str, Json]) -> None:
-        self._change_pending("UPDATE operations SET intent = ?", (_text(intent),), operation_id)
+        self._change_pending("UPDATE operations SET intent = ?", (json_text(intent),), operation_id)
 
     def finish_operation(self, operation_id: OperationId, answer: Mapping[str, Json]) -> None:
-        self._change_pending("UPDATE operations SET answer = ?", (_text(answer),), operation_id)
+        self._change_pending("UPDATE operations SET answer = ?", (json_text(answer),), operation_id)
+        name, digest = answered_operation(self._sql, operation_id)
+        self._changes[name] = digest
 
     def withdraw_operation(self, operation_id: OperationId) -> None:
         self._change_pending("DELETE FROM operations", (), operation_id)
@@ -231,7 +288,7 @@ class _View:
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 *(seq, event.kind, event.at, event.actor, event.operation_id, event.feature_id),
-                *(_text(event.payload), previous, entry.hash),
+                *(json_text(event.payload), previous, entry.hash),
             ),
         )
         return entry
@@ -245,7 +302,7 @@ class _View:
         newest: int | None = None,
         limit: int = -1,
     ) -> Iterator[JournalEntry]:
-        sql = f"{_ENTRY} WHERE seq > ?"
+        sql = f"{ENTRY} WHERE seq > ?"
         values: list[int | str] = [after]
         if feature_id is not None:
             sql, values = f"{sql} AND feature_id = ?", [*values, feature_id]
@@ -253,9 +310,15 @@ class _View:
             sql, values = f"{sql} AND kind IN ({', '.join('?' * len(kinds))})", [*values, *kinds]
         if newest is None:
             rows = self._sql.execute(f"{sql} ORDER BY seq LIMIT ?", [*values, limit]).fetchall()
-            return (_entry(row) for row in rows)
+            return (entry_of(row) for row in rows)
         last = self._sql.execute(f"{sql} ORDER BY seq DESC LIMIT ?", [*values, newest]).fetchall()
-        return (_entry(row) for row in reversed(last))
+        return (entry_of(row) for row in reversed(last))
+
+    def writes(self, *, after: int = 0, limit: int = -1) -> Iterator[WriteEntry]:
+        return read_writes(self._sql, after=after, limit=limit)
+
+    def stored_digests(self) -> Iterator[tuple[str, str]]:
+        return stored_digests(self._sql)
 
     def set_claims(self, feature_id: FeatureId, claims: Sequence[Claim]) -> None:
         self._sql.execute("DELETE FROM claims WHERE feature_id = ?", (feature_id,))
@@ -265,8 +328,8 @@ class _View:
         )
 
     def claims_near(self, kind: str, keys: Sequence[str]) -> tuple[Claim, ...]:
-        found = set(self._sql.execute(f"{_CLAIM} WHERE kind = ? AND is_pattern = 1", (kind,)))
-        plain = f"{_CLAIM} WHERE kind = ? AND is_pattern = 0"
+        found = set(self._sql.execute(f"{CLAIM} WHERE kind = ? AND is_pattern = 1", (kind,)))
+        plain = f"{CLAIM} WHERE kind = ? AND is_pattern = 0"
         # `0` follows `/` in ASCII: the half-open range holds exactly what lies below the folder.
         below = f"{plain} AND key >= ? || '/' AND key < ? || '0'"
         for key in keys:
@@ -302,47 +365,6 @@ class _View:
     def shown_hash(self, path: str) -> str | None:
         row = self._sql.execute("SELECT sha256 FROM shown WHERE path = ?", (path,)).fetchone()
         return None if row is None else str(row[0])
-
-
-_OPERATION = "SELECT operation_id, tool, payload_hash, actor, intent, answer FROM operations"
-_ENTRY = "SELECT seq, kind, at, actor, operation_id, feature_id, payload, previous_hash, hash FROM journal"
-_CLAIM = "SELECT kind, key, feature_id, text, is_pattern FROM claims"
-
-
-def _text(value: Json) -> str:
-    return msgspec.json.encode(value).decode()
-
-
-def _document(shape: type[D], key: str, body: str) -> D:
-    try:
-        return msgspec.json.decode(body, type=shape)
-    except msgspec.DecodeError as error:
-        raise Fault(f"The {shape.kind} `{key}` in the record does not have its shape: {error}") from error
-
-
-def _operation(row: tuple[str, str, str, str, str | None, str | None]) -> Operation:
-    operation_id, tool, payload_hash, actor, intent, answer = row
-    return Operation(
-        operation_id=OperationId(operation_id),
-        tool=tool,
-        payload_hash=payload_hash,
-        actor=actor,
-        intent=None if intent is None else msgspec.json.decode(intent),
-        answer=None if answer is None else msgspec.json.decode(answer),
-    )
-
-
-def _entry(row: tuple[int, str, str, str, str, str | None, str, str, str]) -> JournalEntry:
-    seq, kind, at, actor, operation_id, feature_id, payload, previous, own = row
-    event = Event(
-        kind=kind,
-        at=at,
-        actor=actor,
-        operation_id=OperationId(operation_id),
-        feature_id=None if feature_id is None else FeatureId(feature_id),
-        payload=msgspec.json.decode(payload),
-    )
-    return JournalEntry(seq=seq, event=event, previous_hash=previous, hash=own)
 
 
 def _with_folders_above(key: str) -> Iterator[str]:

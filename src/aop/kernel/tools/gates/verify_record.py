@@ -14,7 +14,7 @@ from aop.core.ids import FEATURE_ID_PATTERN
 from aop.core.text.json import pretty_json
 from aop.kernel.gateway.calls import Arguments, Call, Kernel, Outcome, Tool
 from aop.kernel.gateway.role_sets import READERS
-from aop.kernel.record.chain import FIRST_HASH, PAGE, whole_chain
+from aop.kernel.record.chain import FIRST_HASH, PAGE, ProvenContents, prove_contents, whole_chain
 from aop.kernel.record.documents.approvals import Approval
 from aop.kernel.record.documents.base import digest_of
 from aop.kernel.record.documents.gate_runs import GateRun
@@ -30,7 +30,7 @@ class Anchor(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     seq: Annotated[int, Meta(ge=1)]
     """The number of the newest entry at that time."""
     hash: Sha256
-    """Its hash."""
+    """The hash that came with it."""
 
 
 class VerifyArguments(Arguments, frozen=True, kw_only=True):
@@ -46,7 +46,8 @@ class VerifyResult(Struct, frozen=True, kw_only=True):
     head_seq: int
     """The number of the newest entry."""
     head_hash: str
-    """Its hash. Stored elsewhere, it is an anchor: no entry up to it can be cut off or rewritten unnoticed."""
+    """Its hash, with all that was written up to it. Stored elsewhere, it is an anchor: nothing of it can be cut off or
+    rewritten unnoticed."""
     gate_runs: int
     """The number of gate runs that match the journal, together with their files."""
     logs: int
@@ -61,6 +62,10 @@ class VerifyResult(Struct, frozen=True, kw_only=True):
     """The number of batches of contracts that match the journal."""
     builds: int = 0
     """The number of pinned builds that match the journal."""
+    documents: int = 0
+    """The number of documents (features, plans, contracts and all others) that are what AOP last wrote."""
+    operations: int = 0
+    """The number of answered operations that are what AOP wrote."""
 
 
 def verify(call: Call, arguments: VerifyArguments) -> Outcome:
@@ -74,8 +79,8 @@ def verified_record(call: Call, view: Snapshot, arguments: VerifyArguments) -> V
     wanted = _scope(call, arguments)
     journal = _JournalFacts()
     for entry in whole_chain(lambda after: view.journal(after=after, limit=PAGE)):
-        journal.take(entry, arguments.anchor)
-    journal.check_anchor(arguments.anchor)
+        journal.take(entry)
+    journal.check_end(arguments.anchor)
     if arguments.feature_id is not None and arguments.feature_id not in journal.features:
         raise UnknownFeature(arguments.feature_id, map(str, journal.features))
     try:
@@ -88,10 +93,14 @@ def verified_record(call: Call, view: Snapshot, arguments: VerifyArguments) -> V
     logs = sum(_check_run(call.kernel, run, journal.runs) for run in runs)
     for approval in approvals:
         _check_approval(approval, journal.approvals)
+    contents = prove_contents(view, journal.hashes)
+    journal.check_anchor(arguments.anchor, contents)
     return VerifyResult(
         entries=journal.head_seq,
         head_seq=journal.head_seq,
-        head_hash=journal.head_hash,
+        head_hash=(journal.head_hash, *contents.anchors.get(journal.head_seq, ()))[-1],
+        documents=contents.documents,
+        operations=contents.operations,
         gate_runs=len(runs),
         logs=logs,
         approvals=len(approvals),
@@ -111,15 +120,23 @@ class _JournalFacts:
     """The runs and approvals in the journal."""
 
     def __init__(self) -> None:
-        self.head_seq = 0
-        self.head_hash = FIRST_HASH
+        self.hashes: list[str] = []
+        """Of the entries, in order."""
         self.features: set[str] = set()
         """Also those that are deleted."""
         self.runs: dict[str, str] = {}
         self.approvals: dict[str, Mapping[str, Any]] = {}
 
-    def take(self, entry: JournalEntry, anchor: Anchor | None) -> None:
-        self.head_seq, self.head_hash = entry.seq, entry.hash
+    @property
+    def head_seq(self) -> int:
+        return len(self.hashes)
+
+    @property
+    def head_hash(self) -> str:
+        return self.hashes[-1] if self.hashes else FIRST_HASH
+
+    def take(self, entry: JournalEntry) -> None:
+        self.hashes.append(entry.hash)
         payload = entry.event.payload
         if entry.event.feature_id is not None:
             self.features.add(entry.event.feature_id)
@@ -127,14 +144,18 @@ class _JournalFacts:
             self.runs.setdefault(str(payload["gate_run_id"]), str(payload.get("run_sha256", "")))
         if entry.event.kind == "approval_granted":
             self.approvals[str(payload["approval_id"])] = payload
-        if anchor is not None and anchor.seq == entry.seq and anchor.hash != entry.hash:
-            raise EvidenceBroken(
-                f"Entry {entry.seq} of the journal is not the one that the anchor names.",
-                kind="rewritten",
-                seq=entry.seq,
-            )
 
-    def check_anchor(self, anchor: Anchor | None) -> None:
+    def check_anchor(self, anchor: Anchor | None, contents: ProvenContents) -> None:
+        """Check that the anchor is the hash of its entry, or of a write that followed it."""
+        if anchor is None or anchor.hash in (self.hashes[anchor.seq - 1], *contents.anchors.get(anchor.seq, ())):
+            return
+        raise EvidenceBroken(
+            f"Entry {anchor.seq} of the journal, or what was written with it, is not what the anchor names.",
+            kind="rewritten",
+            seq=anchor.seq,
+        )
+
+    def check_end(self, anchor: Anchor | None) -> None:
         if anchor is not None and self.head_seq < anchor.seq:
             raise EvidenceBroken(
                 f"The journal ends with entry {self.head_seq}, and once had {anchor.seq}: its end was cut off.",
@@ -188,7 +209,7 @@ def _broken_evidence(kind: str, message: str, run: GateRun) -> EvidenceBroken:
 TOOLS = (
     Tool(
         name="evidence.verify",
-        summary="Check that journal, gate runs, logs, approvals, contracts are as AOP wrote them, or name what is not.",
+        summary="Check that journal, documents, operations and logs are as AOP wrote them, or name what is not.",
         arguments=VerifyArguments,
         output=VerifyResult,
         roles=READERS,

@@ -1,0 +1,76 @@
+"""Writes: what each transaction stored, as a chain of digests beside the journal.
+
+The digest of a document is that of its stored text; the digest of an operation is that of its whole row, once it has
+an answer. So a change from outside is seen in everything that AOP decides by, not only in the journal.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from aop.core.digests import sha256_hex
+from aop.kernel.record.chain import FIRST_HASH, OPERATION, hash_of_write
+from aop.kernel.record.port import WriteEntry
+
+Changes = dict[str, str | None]
+"""The new digest of each thing, None where it was removed; by kind and key."""
+
+_DOCUMENTS = "SELECT kind, key, body FROM documents ORDER BY kind, key"
+_ROW = "SELECT operation_id, tool, payload_hash, actor, intent, answer FROM operations WHERE answer IS NOT NULL"
+
+
+def document_name(kind: str, key: str) -> str:
+    """Return the name under which the chain has a document."""
+    return f"{kind} {key}"
+
+
+def digest_of_text(text: str) -> str:
+    """Return the digest of a document's stored text."""
+    return sha256_hex(text.encode())
+
+
+def answered_operation(connection: sqlite3.Connection, operation_id: str) -> tuple[str, str]:
+    """Return the name and the digest of an operation that has its answer."""
+    return _operation(connection.execute(f"{_ROW} AND operation_id = ?", (operation_id,)).fetchone())
+
+
+def stored_digests(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
+    """Yield the name and the digest of every document and of every answered operation, as they are now."""
+    for kind, key, body in connection.execute(_DOCUMENTS):
+        yield document_name(kind, key), digest_of_text(body)
+    yield from map(_operation, connection.execute(f"{_ROW} ORDER BY number"))
+
+
+def append_write(connection: sqlite3.Connection, changes: Mapping[str, str | None]) -> None:
+    """Add the changes of a transaction to the end of the chain."""
+    if not changes:
+        return
+    last = connection.execute("SELECT number, hash FROM writes ORDER BY number DESC LIMIT 1").fetchone()
+    entry = connection.execute("SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1").fetchone()
+    number, previous = (last[0] + 1, last[1]) if last else (1, FIRST_HASH)
+    seq, journal_hash = entry or (0, FIRST_HASH)
+    own = hash_of_write(number, previous, (seq, journal_hash), changes)
+    connection.execute(
+        "INSERT INTO writes (number, seq, changes, previous_hash, hash) VALUES (?, ?, ?, ?, ?)",
+        (number, seq, msgspec.json.encode(changes).decode(), previous, own),
+    )
+
+
+def read_writes(connection: sqlite3.Connection, *, after: int, limit: int) -> Iterator[WriteEntry]:
+    """Yield the entries of the chain after a number, in order."""
+    sql = "SELECT number, seq, changes, previous_hash, hash FROM writes WHERE number > ? ORDER BY number LIMIT ?"
+    for number, seq, changes, previous, own in connection.execute(sql, (after, limit)).fetchall():
+        found = msgspec.json.decode(changes, type=dict[str, str | None])
+        yield WriteEntry(number=number, seq=seq, changes=found, previous_hash=previous, hash=own)
+
+
+def adopt_contents(connection: sqlite3.Connection) -> None:
+    """Begin the chain with what an older AOP stored."""
+    append_write(connection, dict(stored_digests(connection)))
+
+
+def _operation(row: tuple[str, ...]) -> tuple[str, str]:
+    return document_name(OPERATION, row[0]), sha256_hex(msgspec.json.encode(row))
