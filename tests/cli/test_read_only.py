@@ -188,3 +188,37 @@ def test_a_full_disk_can_be_read_and_not_changed(tmp_path: Path) -> None:
         assert part in read, ran
     assert ("The inbox is empty" in ran.stderr, "Intact: 2 journal entries" in ran.stderr) == (True, True), ran
     assert ('"disk_full"' in changed, changed.endswith("exit code 6\n")) == (True, True), ran
+
+
+EXPOSED = [
+    (".aop", 0o777, "can be changed by other users: its mode is 0777."),
+    (".aop/keys", 0o733, "can be changed by other users: its mode is 0733."),
+    (".aop/keys/approval.key", 0o644, "can be read or changed by other users: its mode is 0644."),
+]
+
+
+@pytest.mark.parametrize(("place", "mode", "said"), EXPOSED, ids=[place for place, _, _ in EXPOSED])
+def test_private_files_that_others_can_change_or_read_are_refused(
+    tmp_path: Path, place: str, mode: int, said: str
+) -> None:
+    world = World(make_repository(tmp_path / "repo"))
+    world.ready()
+    world.approval()
+    world.close()
+    exposed = world.root / place
+    exposed.chmod(mode)
+    refused, health = look(world.root, "status"), look(world.root, "doctor")
+    assert (refused[0], refused[1].splitlines()[0]) == (2, f"aop: `{exposed}` {said} [files_exposed]")
+    assert (health[0], f"failure  permissions    `{exposed}` {said}" in health[1]) == (1, True)
+    exposed.chmod(0o700 if exposed.is_dir() else 0o600)
+    assert look(world.root, "status")[0] == 0
+
+
+def test_a_key_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    world = World(make_repository(tmp_path / "repo"))
+    world.plan("one")
+    world.close()
+    (world.root / ".aop/keys").mkdir(mode=0o700, exist_ok=True)
+    (world.root / ".aop/keys/token.key").symlink_to("/dev/zero")
+    code, told = look(world.root, "token", "builder", "--feature", "one")
+    assert (code, "must be a plain file, and is a link or a folder. [files_exposed]" in told) == (2, True)

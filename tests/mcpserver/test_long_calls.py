@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 import sqlite3
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import httpx2
@@ -217,3 +219,27 @@ def test_a_run_is_found_again_while_it_runs_and_afterwards(waiting: World, clien
     let_go(waiting)
     answer = run.result(timeout=300).structured_content
     assert client.call("gates.status", asked).data["answer"] == answer
+
+
+def test_clients_that_neither_send_nor_read_do_not_hold_up_the_end(waiting: World, server: Served) -> None:
+    body = b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}'
+    lines = [
+        "POST /mcp HTTP/1.1",
+        f"Host: {server.origin.removeprefix('http://')}",
+        f"Authorization: Bearer {token_for(waiting, Role.BUILDER, 'one')}",
+        "Content-Type: application/json",
+        "Accept: application/json, text/event-stream",
+        f"Content-Length: {len(body)}",
+    ]
+    head = "\r\n".join([*lines, "", ""]).encode()
+    with socket.socket() as unsent, socket.socket() as unread:
+        unread.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        for client in (unsent, unread):
+            client.connect(("127.0.0.1", int(server.origin.rpartition(":")[2])))
+        unsent.sendall(head + body[:20])
+        # More answers than any buffer holds.
+        unread.sendall((head + body) * 100)
+        assert unread.recv(12) == b"HTTP/1.1 200"
+        began = monotonic()
+        assert server.stop()[0] == 0
+        assert monotonic() - began < 20

@@ -236,6 +236,17 @@ class FilesClosed(Refusal):
     hint = "Nothing is lost. Make the files yours (`sudo chown -R $USER FOLDER`), then repeat the command."
 
 
+class FilesExposed(Refusal):
+    """AOP's private folder or one of its keys can be changed or read by another user."""
+
+    code = "files_exposed"
+    move = Move.CORRECT_USAGE
+    hint = (
+        "Close them: `chmod 700 .aop .aop/keys && chmod 600 .aop/keys/*.key`. Remove a key that another user may have"
+        " read: AOP makes a new one, and what the old one signed is void."
+    )
+
+
 class UnknownFeature(Refusal):
     """There is no feature with this id."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -188,21 +188,56 @@ class _Verifier:
         )
 
 
+class _Exchange:
+    """One request and its response; while it waits for its client, it holds nothing up."""
+
+    def __init__(self, receive: Receive, send: Send, changed: asyncio.Event) -> None:
+        self.waits_for_client = True
+        self._receive = receive
+        self._send = send
+        self._changed = changed
+
+    async def receive(self) -> Message:
+        """Return what the client sent; with the end of its request, work begins."""
+        message = await self._receive()
+        if message["type"] == "http.request" and not message.get("more_body", False):
+            self._now(waits=False)
+        return message
+
+    async def send(self, message: Message) -> None:
+        """Send a part of the response; a client that does not read it makes this last."""
+        self._now(waits=True)
+        await self._send(message)
+        self._now(waits=False)
+
+    def _now(self, *, waits: bool) -> None:
+        self.waits_for_client = waits
+        self._changed.set()
+
+
 class DrainingApp:
-    """Counts the running calls, refuses new ones while it drains, and words the refusal of a request without token."""
+    """Knows the running calls, refuses new ones while it drains, and words the refusal of a request without token."""
 
     def __init__(self, app: ASGIApp, tokens: Tokens, stopping: asyncio.Event) -> None:
         self._app = app
         self._tokens = tokens
-        self._running = 0
+        self._running: set[_Exchange] = set()
         self._stopping = stopping
-        self._empty = asyncio.Event()
+        self._changed = asyncio.Event()
 
     async def drain(self) -> None:
-        """Refuse new calls, and return when the last running call is answered."""
+        """Refuse new calls, and return when the last is answered; clients that neither send nor read are left."""
         self._stopping.set()
-        if self._running:
-            await self._empty.wait()
+        now = asyncio.get_running_loop().time
+        until = now() + SECONDS_FOR_STREAMS_TO_CLOSE
+        while self._running:
+            if any(not each.waits_for_client for each in self._running):
+                until = now() + SECONDS_FOR_STREAMS_TO_CLOSE
+            elif now() >= until:
+                return
+            self._changed.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), until - now())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -214,14 +249,14 @@ class DrainingApp:
             stopping = refusal_envelope(ServerStopping("The server is stopping."))
             await JSONResponse(stopping.as_json(), 503, {"retry-after": "5"})(scope, receive, send)
             return
-        self._running += 1
+        exchange = _Exchange(receive, send, self._changed)
+        self._running.add(exchange)
         try:
-            answered = _Unauthorized(self._tokens, scope, send) if scope["path"] == PATH else send
-            await self._app(scope, receive, answered)
+            answered = _Unauthorized(self._tokens, scope, exchange.send) if scope["path"] == PATH else exchange.send
+            await self._app(scope, exchange.receive, answered)
         finally:
-            self._running -= 1
-            if self._stopping.is_set() and not self._running:
-                self._empty.set()
+            self._running.remove(exchange)
+            self._changed.set()
 
 
 class _Unauthorized:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from aop.adapters.config.cache import CachedConfig
 from aop.adapters.files.locks import FileLocks
+from aop.adapters.files.private_files import check_private
 from aop.adapters.files.repository_files import RepositoryFiles
 from aop.adapters.files.signing_key import FileSigner
 from aop.adapters.git.repository import Repository, open_repository
@@ -116,10 +117,11 @@ class App(Struct, frozen=True, kw_only=True):
 def build(folder: Path, settings: Settings, *, to_read: bool = False) -> App:
     """Open the repository of a folder; `to_read` allows a read-only or full disk.
 
-    Raises: NotARepository, RecordUnavailable, RecordTooNew.
+    Raises: NotARepository, FilesExposed, RecordUnavailable, RecordTooNew.
     """
     repository = open_repository(folder, settings.environ)
     private = repository.root / ".aop"
+    check_private(private)
     path = repository.root / RECORD
     record, is_copy = open_to_read(path) if to_read else (SqliteRecord(path), False)
     if not is_copy:

@@ -13,6 +13,7 @@ from aop.adapters.config.locations import FOLDER, NAMES
 from aop.adapters.config.reader import bundled_texts, read_config
 from aop.adapters.doctor.checks import Check, failure, fine, warning
 from aop.adapters.files.closed_places import closed_place
+from aop.adapters.files.private_files import exposed_places
 from aop.adapters.files.repository_files import RepositoryFiles
 from aop.adapters.git.repository import Repository, open_repository
 from aop.adapters.machine.own_environment import hidden_folders, own_prefix, visible_paths
@@ -47,11 +48,13 @@ def find_repository(folder: Path, environ: Mapping[str, str]) -> tuple[Repositor
 
 
 def check_permissions(repository: Repository) -> Check:
-    """Check that this user can read and write the folders that AOP and git write."""
+    """Check that this user can read and write the folders that AOP and git write, and others not the private ones."""
     closed = closed_place(repository.root)
     if closed:
         return failure("permissions", closed, errors.FilesClosed(closed).next_action)
-    return fine("permissions", "the repository can be read and written")
+    for exposed in exposed_places(str(repository.root / ".aop")):
+        return failure("permissions", exposed, errors.FilesExposed.hint)
+    return fine("permissions", "the repository can be read and written, and its private files by nobody else")
 
 
 def check_base_branch(repository: Repository, config: Config | None) -> Check:

@@ -47,10 +47,11 @@ def _reason(place: Path) -> str:
     owner = place.stat().st_uid
     if owner == os.geteuid():
         return "its permissions forbid it"
-    return f"it belongs to the user {_name(owner)}, and you are {_name(os.geteuid())}"
+    return f"it belongs to the user {user_name(owner)}, and you are {user_name(os.geteuid())}"
 
 
-def _name(user: int) -> str:
+def user_name(user: int) -> str:
+    """Return the name of a user in backticks, or the number of one without a name."""
     try:
         return f"`{pwd.getpwuid(user).pw_name}`"
     except KeyError:

@@ -15,7 +15,8 @@ KEY_WORDS: Mapping[str, str] = {
     "patch_policy.enforce_allowed_areas": "A patch stays inside the plan's `allowed_areas`.",
     "patch_policy.placement": (
         "`unique`: a hunk with wrong line numbers is applied where its context fits exactly one place; "
-        "`exact`: it is refused."
+        "`exact`: it is refused. Lines that are "
+        "added without a line of context are refused either way."
     ),
     "patch_policy.allow_copy": "Whether a patch may copy files.",
     "patch_policy.allow_binary": "Whether an agent's patch may hold binary files; text is sent as text in any case.",
