@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from aop.cli.decide.review_text import behaviour_lines
 from aop.cli.screens.styles import Painter
 from aop.cli.shell.exits import Exit
@@ -16,12 +14,12 @@ from aop.cli.shell.feature_review import read_review
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.text.visible import visible_name
-from aop.kernel.gates.base.behaviour import BehaviourChanges
 from aop.kernel.gateway.calls import Envelope, feature_named
 from aop.kernel.merges.base_moves import conflict_before_merge
 from aop.kernel.merges.checkout import check_checkout_follows
 from aop.kernel.merges.merge import check_approvable
 from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.tools.report.feature_summary import FeatureSummary
 from aop.web.review_view import warnings_of
 from aop.wiring.build import App
 
