@@ -88,6 +88,8 @@ class Agent:
     def __init__(self, world: World, name: str = "gated") -> None:
         self.world = world
         self.name = name
+        self.is_over = False
+        """Whether the attempt of this turn was judged: the next one begins with `get_task`."""
 
     def answered(self, tool: str, **arguments: Any) -> tuple[Any, str | None]:
         """Call a tool; return its data, or the code of its refusal."""
@@ -98,6 +100,8 @@ class Agent:
         """Call a tool that must answer."""
         data, code = self.answered(tool, **arguments)
         assert code is None, (tool, code)
+        if tool not in ("read_file", "safe_patch", "list_directory", "search_code"):
+            self.is_over = tool == "submit_work" and data["status"] != "NEEDS_ANALYSIS"
         return data
 
     def refused(self, tool: str, **arguments: Any) -> str:
@@ -111,8 +115,14 @@ class Agent:
         return str(self.call("get_task")["task"]).split("\n", 1)[0]
 
     def submit(self, **arguments: Any) -> str:
-        """Hand in; return the verdict."""
-        return str(self.call("submit_work", **{"summary": "Done.", **arguments})["status"])
+        """Hand in, in a turn of its own; return the verdict."""
+        return str(self.judged(**arguments)["status"])
+
+    def judged(self, **arguments: Any) -> Any:
+        """Hand in, in a turn of its own; return the answer."""
+        if self.is_over:
+            self.call("get_task")
+        return self.call("submit_work", **{"summary": "Done.", **arguments})
 
     def content(self, path: str) -> tuple[str, str]:
         """Return what a file holds, and its hash."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.gated.agents import APPROVE, PLAN, RUN, TEST_ONE, Agent, active_pr, gated_repository
-from tests.kernel.tools.worlds import patch_of, yaml
+from tests.kernel.tools.worlds import gates_of, patch_of, step, yaml
 from tests.world import World, git
 
 NAME = "one"
@@ -64,6 +64,7 @@ def _analysing(agent: Agent) -> Given:
 def _fixing(agent: Agent, text: str = "one\n") -> Given:
     tool, given = _analysing(agent)
     agent.call(tool, **given)
+    agent.task()
     agent.write("src/said.txt", text)
     return TEST
 
@@ -77,7 +78,7 @@ def _patching(agent: Agent) -> Given:
 
 def _checkpoint(agent: Agent) -> Given:
     _fixing(agent)
-    agent.submit(test_command=RUN)
+    agent.submit(test_command=RUN, expectation="PASS")
     agent.task()
     return HAND_IN
 
@@ -91,18 +92,20 @@ def _all_done(agent: Agent) -> Given:
 def _debugging(agent: Agent, times: int = 1) -> Given:
     _fixing(agent, "wrong\n")
     for _ in range(times):
-        agent.submit(test_command=RUN)
+        agent.submit(test_command=RUN, expectation="PASS")
     return ASK
 
 
 def _mending(agent: Agent) -> Given:
     _debugging(agent)
+    agent.task()
     agent.write("src/said.txt", "one\n")
     return TEST
 
 
 def _failing_again(agent: Agent) -> Given:
     _debugging(agent)
+    agent.task()
     return TEST
 
 
@@ -175,6 +178,15 @@ def _marking(agent: Agent) -> Given:
     return HAND_IN
 
 
+def _unfinished(agent: Agent) -> Given:
+    """The gates have another step by the time that the pull request is finished."""
+    _marking(agent)
+    root = agent.world.root
+    (root / "agentic/orchestrator/gates.yaml").write_text(gates_of(step("echo Not tidy.; exit 3")))
+    git(root, "commit", "-qam", "Another gate")
+    return HAND_IN
+
+
 def _marked(agent: Agent) -> Given:
     _marking(agent)
     assert agent.submit() == "SUCCESS"
@@ -224,6 +236,7 @@ STAGES: Mapping[str, Callable[[Agent], Given]] = {
     "GATED-56": _another_commit,
     "GATED-57": _squashed,
     "GATED-58": _marking,
+    "GATED-90": _unfinished,
     "GATED-59": _marked,
     "GATED-60": _merged,
     "GATED-61": _conflicting,

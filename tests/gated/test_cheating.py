@@ -21,23 +21,24 @@ FAILS, PASSES = REPORT.format("<failure/>", 1), REPORT.format("", 0)
 def test_a_command_that_ends_as_the_agent_likes_makes_no_step_done(tmp_path: Path) -> None:
     agent = stepping(tmp_path / "repo")
     agent.write("tools/red.sh", FAILS)
-    judged = agent.call("submit_work", summary="Red.", test_command="sh tools/red.sh", expectation="FAIL")
+    judged = agent.judged(test_command="sh tools/red.sh", expectation="FAIL")
     assert (judged["status"], judged["output"].split(",")[0]) == ("FAILURE", "This step added or changed no test file")
     agent.write("tests/test_one.sh", "exit 0\n")
     assert agent.submit(test_command="sh tools/red.sh", expectation="FAIL") == "NEEDS_ANALYSIS"
     assert agent.submit(analysis_decision="SUCCESS") == "SUCCESS"
     agent.write("tools/green.sh", PASSES)
-    judged = agent.call("submit_work", summary="Green.", test_command="sh tools/green.sh", expectation="PASS")
+    judged = agent.judged(test_command="sh tools/green.sh", expectation="PASS")
     assert (judged["status"], judged["output"].split(",")[0]) == ("FAILURE", "The gates pass without the fix too")
 
 
 def test_what_a_frozen_test_compares_with_cannot_be_made_to_fit(tmp_path: Path) -> None:
-    """The file is as old as the base and so not frozen; but it is a test's, and the fix has to matter."""
+    """The file is as old as the base; it is a test's, and frozen like the tests of the base."""
     agent = stepping(tmp_path / "repo", extra={"tests/data/want.txt": "one\n"})
     agent.red("tests/test_one.sh", "cmp src/said.txt tests/data/want.txt\n")
-    agent.write("tests/data/want.txt", "nothing\n")
-    agent.write("src/other.txt", "A fix, to look at.\n")
-    assert agent.submit(test_command=RUN, expectation="PASS") == "FAILURE"
+    sha = agent.content("tests/data/want.txt")[1]
+    diff = patch_of("tests/data/want.txt", "nothing", old=("one",))
+    patch = {"file_path": "tests/data/want.txt", "unified_diff": diff, "base_content_sha256": sha}
+    assert agent.refused("safe_patch", **patch) == "frozen_test"
 
 
 def test_a_fix_that_keeps_the_tests_from_being_run_is_none(tmp_path: Path) -> None:
@@ -45,15 +46,15 @@ def test_a_fix_that_keeps_the_tests_from_being_run_is_none(tmp_path: Path) -> No
     agent = stepping(tmp_path / "repo", extra={"run.sh": runner})
     agent.red("tests/test_one.sh", TEST_ONE)
     agent.write("settings.txt", "deselect = tests/test_one.sh\n")
-    judged = agent.call("submit_work", summary="Green.", test_command=RUN, expectation="PASS")
+    judged = agent.judged(test_command=RUN, expectation="PASS")
     assert (judged["status"], judged["output"].splitlines()[-1]) == (
         "FAILURE",
-        "1 tests ran, and 2 without the fix: tests were removed, skipped or not found.",
+        "These tests went red, and the gates do not run and pass them: `tests/test_one.sh`.",
     )
 
 
 def test_a_test_that_went_red_keeps_its_name_and_its_mode_in_later_steps(tmp_path: Path) -> None:
-    agent = stepping(tmp_path / "repo", steps=("RED", "GREEN", "RED"))
+    agent = stepping(tmp_path / "repo", steps=("RED", "GREEN", "RED", "GREEN"))
     new = patch_of("tests/test_one.sh", *TEST_ONE.splitlines())
     program = new.replace("--- ", "diff --git a/tests/test_one.sh b/tests/test_one.sh\nnew file mode 100755\n--- ", 1)
     agent.call("safe_patch", file_path="tests/test_one.sh", unified_diff=program, base_content_sha256=NOTHING)
@@ -61,18 +62,14 @@ def test_a_test_that_went_red_keeps_its_name_and_its_mode_in_later_steps(tmp_pat
     agent.write("src/said.txt", "one\n")
     agent.green("src/two.txt", "two\n")
     agent.task()
-    agent.write("tests/test_three.sh", "exit 1\n")
-    agent.write("tests/test_uno.sh", TEST_ONE)
     sha = agent.content("tests/test_one.sh")[1]
     modes = "diff --git a/tests/test_one.sh b/tests/test_one.sh\nold mode 100755\nnew mode 100644\n"
-    weakened = "Tests that went red cannot be changed without a grant: `tests/test_one.sh`."
     gone = patch_of("tests/test_one.sh", old=tuple(TEST_ONE.splitlines())).replace(
         "+++ b/tests/test_one.sh", "+++ /dev/null"
     )
     for diff in (modes, gone.replace("+1,0", "+0,0")):
-        agent.call("safe_patch", file_path="tests/test_one.sh", unified_diff=diff, base_content_sha256=sha)
-        judged = agent.call("submit_work", summary="Red.", test_command=RUN, expectation="FAIL")
-        assert (judged["status"], judged["output"].splitlines()[0]) == ("FAILURE", weakened)
+        patch = {"file_path": "tests/test_one.sh", "unified_diff": diff, "base_content_sha256": sha}
+        assert agent.refused("safe_patch", **patch) == "frozen_test"
 
 
 def test_a_link_a_submodule_or_settings_of_git_take_the_place_of_no_test(tmp_path: Path) -> None:
@@ -100,7 +97,7 @@ def test_a_plan_that_is_not_the_one_to_be_worked_through_is_not_accepted(tmp_pat
         ),
     ]:
         agent.write("ACTIVE_PR.json", text)
-        judged = agent.call("submit_work", summary="Planned.")
+        judged = agent.judged()
         assert (judged["status"], judged["output"][: len(says)]) == ("FAILURE", says)
     agent.write("ACTIVE_PR.json", active_pr("feat(x): please say TWO.", "Say it"))
     assert agent.submit() == "SUCCESS"

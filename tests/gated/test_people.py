@@ -29,7 +29,7 @@ def held_by(root: Path) -> list[Path]:
 def escalated(root: Path) -> Agent:
     agent = stepping(root, gated=FEW, inbox={"escalation_timeout_hours": 1})
     for _ in range(2):
-        agent.submit(test_command=RUN)
+        agent.submit(test_command=RUN, expectation="FAIL")
     agent.call("escalate_for_external_help", markdown_report="# Stuck\n")
     return agent
 
@@ -53,7 +53,7 @@ def test_a_call_for_help_that_nobody_answered_in_time_can_be_answered_all_the_sa
 def test_a_secret_in_a_call_for_help_is_neither_kept_nor_told(tmp_path: Path) -> None:
     agent = stepping(tmp_path / "repo", gated=FEW)
     for _ in range(2):
-        agent.submit(test_command=RUN)
+        agent.submit(test_command=RUN, expectation="FAIL")
     told: list[str] = []
     gateway = agent.world.app.gateway
     who = Principal(role=Role.SWE, actor="swe:gated", features=frozenset({FeatureId("gated")}))
@@ -66,7 +66,8 @@ def test_a_secret_in_a_call_for_help_is_neither_kept_nor_told(tmp_path: Path) ->
 
 def test_a_test_command_that_holds_a_secret_is_refused_and_not_kept(tmp_path: Path) -> None:
     agent = stepping(tmp_path / "repo")
-    assert agent.refused("submit_work", summary="Done.", test_command=f"{RUN} {SECRET}") == "secret_detected"
+    work = {"summary": "Done.", "test_command": f"{RUN} {SECRET}", "expectation": "FAIL"}
+    assert agent.refused("submit_work", **work) == "secret_detected"
     assert held_by(agent.world.root) == []
 
 
@@ -148,8 +149,8 @@ def test_two_agents_that_call_for_help_at_the_same_moment_get_two_numbers(tmp_pa
     second.plan(active_pr("feat: Say two", "Say it").replace(PLAN, "docs/other.md"))
     second.task()
     for agent in (first, second):
-        agent.submit(test_command="true")
-        agent.submit(test_command="true")
+        agent.submit(test_command="true", expectation="FAIL")
+        agent.submit(test_command="true", expectation="FAIL")
     who = Principal(role=Role.SWE, actor="swe:gated", features=frozenset({FeatureId("gated")}))
     numbers: list[str] = []
 

@@ -134,7 +134,7 @@ def test_a_failure_is_debugged_until_it_passes(tmp_path: Path) -> None:
     agent = stepping(tmp_path / "repo")
     agent.red("tests/test_one.sh", TEST_ONE)
     agent.write("src/said.txt", "two\n")
-    assert [agent.submit(test_command=RUN) for _ in range(3)] == ["FAILURE"] * 3
+    assert [agent.submit(test_command=RUN, expectation="PASS") for _ in range(3)] == ["FAILURE"] * 3
     told = agent.call("get_task")
     assert told["status"] == "DEBUGGING"
     assert "Use instrumentation" in told["task"]
@@ -149,7 +149,7 @@ def test_after_six_failures_everything_goes_back_and_a_finer_plan_is_wanted(tmp_
     agent.red("tests/test_one.sh", TEST_ONE)
     agent.write("src/said.txt", "two\n")
     for _ in range(6):
-        agent.submit(test_command=RUN)
+        agent.submit(test_command=RUN, expectation="PASS")
     worktree = agent.world.root / ".worktrees/gated"
     (worktree / "stray.txt").write_text("Left about.\n")
     told = agent.call("request_scope_reduction")
@@ -172,7 +172,7 @@ def test_after_six_failures_everything_goes_back_and_a_finer_plan_is_wanted(tmp_
 def test_a_person_is_called_after_ten_failures_and_goes_on_with_guidance(tmp_path: Path) -> None:
     agent = stepping(tmp_path / "repo")
     for _ in range(10):
-        agent.submit(test_command=RUN)
+        agent.submit(test_command=RUN, expectation="FAIL")
     report = "# Stuck\n\nIt passes.\n"
     asked = agent.call("escalate_for_external_help", markdown_report=report)
     assert (asked["markdown_report"], asked["status"]) == (report, "DEBUGGING")
@@ -301,7 +301,7 @@ def test_a_step_is_done_by_the_preflight_profile_alone(tmp_path: Path) -> None:
     agent = stepping(tmp_path / "repo", gates=gates_of(others={"preflight": strict}))
     agent.red("tests/test_one.sh", TEST_ONE)
     agent.write("src/said.txt", "one\n")
-    judged = agent.call("submit_work", summary="Green.", test_command=RUN, expectation="PASS")
+    judged = agent.judged(test_command=RUN, expectation="PASS")
     assert (judged["status"], "Not tidy." in judged["output"]) == ("FAILURE", True)
     facts = agent.world.ok("gated.status")["workflows"][0]
     assert (facts["status"], facts["debug_attempt_counter"]) == ("DEBUGGING", 1)
@@ -368,7 +368,7 @@ def test_a_person_may_let_a_test_be_changed_that_went_red(tmp_path: Path) -> Non
 def test_red_by_an_error_is_not_red(tmp_path: Path) -> None:
     agent = stepping(tmp_path / "repo")
     agent.write("tests/test_one.sh", "exit 2\n")
-    judged = agent.call("submit_work", summary="Red.", test_command=RUN, expectation="FAIL")
+    judged = agent.judged(test_command=RUN, expectation="FAIL")
     assert judged["status"] == "FAILURE"
     assert judged["output"].startswith("A test broke before it could fail")
 
@@ -433,7 +433,7 @@ def test_a_file_that_was_changed_behind_the_server_takes_no_part(tmp_path: Path)
     agent = stepping(tmp_path / "repo")
     agent.red("tests/test_one.sh", TEST_ONE)
     (agent.world.root / ".worktrees/gated/src/said.txt").write_text("one\n")
-    judged = agent.call("submit_work", summary="Green.", test_command=RUN, expectation="PASS")
+    judged = agent.judged(test_command=RUN, expectation="PASS")
     assert judged["status"] == "FAILURE"
     assert "`src/said.txt` was not changed with `safe_patch`" in judged["output"]
 
@@ -465,7 +465,7 @@ def test_a_call_that_died_after_it_moved_the_branch_is_taken_back_and_made_again
     agent = stepping(tmp_path / "repo")
     agent.red("tests/test_one.sh", TEST_ONE)
     agent.write("src/said.txt", "one\n")
-    assert agent.submit(test_command=RUN) == "SUCCESS"
+    assert agent.submit(test_command=RUN, expectation="PASS") == "SUCCESS"
     root, old = agent.world.root, git(agent.world.root, "rev-parse", "feat/say-one").strip()
     new = git(root, "commit-tree", "-m", "Half-way", "-p", old, f"{old}^{{tree}}").strip()
     dead = Operation(operation_id=OperationId("op-dead"), tool="submit_work", payload_hash="", actor="swe:gated")

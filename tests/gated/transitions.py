@@ -44,6 +44,7 @@ TRANSITIONS = (
     _row(56, Phase.AWAITING_FINALIZATION, _SUBMIT, "not one commit", Phase.AWAITING_FINALIZATION),
     _row(57, Phase.FINALIZE_COMPLETE, _ASK, "always", Phase.FINALIZE_COMPLETE),
     _row(58, Phase.FINALIZE_COMPLETE, _SUBMIT, "the master plan is marked", Phase.PLAN_UPDATED),
+    _row(90, Phase.FINALIZE_COMPLETE, _SUBMIT, "the gates fail", Phase.DEBUGGING),
     _row(59, Phase.PLAN_UPDATED, _ASK, "not approved yet", Phase.MERGING_BRANCH),
     _row(60, Phase.MERGING_BRANCH, _ASK, "merged", Phase.INITIALIZING),
     _row(61, Phase.MERGING_BRANCH, _ASK, "conflict", Phase.HALTED),

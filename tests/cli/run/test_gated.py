@@ -52,9 +52,9 @@ def test_an_agent_with_a_shell_alone_calls_for_help_and_goes_on_with_the_guidanc
     diff = patch_of("ACTIVE_PR.json", *active_pr("feat: Say one", "Say it").splitlines())
     call(root, "safe_patch", file_path="ACTIVE_PR.json", unified_diff=diff, base_content_sha256=NOTHING)
     call(root, "submit_work", summary="Planned.")
-    call(root, "get_task")
     for _ in range(2):
-        call(root, "submit_work", summary="Red.", test_command=RUN)
+        call(root, "get_task")
+        call(root, "submit_work", summary="Red.", test_command=RUN, expectation="FAIL")
     assert run_aop(root, "gated", "resume", "--guidance", "Think.").code == 1
     report = "# Stuck\n\nIt passes, whatever I do: é.\n"
     asked = run_aop(root, "call", "escalate_for_external_help", json.dumps({"markdown_report": report}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -91,8 +91,13 @@ def read_plan(text: bytes) -> ActivePr:
 
 
 def plan_text(plan: ActivePr) -> bytes:
-    """Return the text of the plan's file."""
-    return msgspec.json.format(msgspec.json.encode(plan), indent=2) + b"\n"
+    """Return the text of the plan's file, with the status of every task and step (GATED-15, GATED-16)."""
+    shown = msgspec.to_builtins(plan)
+    for task, facts in zip(plan.tasks, shown["tasks"], strict=True):
+        facts["status"] = task.status
+        for step, told in zip(task.tdd_steps, facts["tdd_steps"], strict=True):
+            told["status"] = step.status
+    return msgspec.json.format(msgspec.json.encode(shown), indent=2) + b"\n"
 
 
 def with_nothing_done(plan: ActivePr) -> ActivePr:
@@ -161,9 +166,19 @@ def apply_replan(plan: ActivePr, draft: ActivePr, *, original: str) -> tuple[Act
     elif not new:
         problems.append(f"No task takes the place of `{original}`.")
     else:
-        problems += [*_problems_of(new, original), *order_problems(new)]
+        problems += [*_problems_of(new, original), *order_problems(new), *end_problems(draft.tasks)]
     tasks = tuple(known.get(task.task_name) or _reset_task(task) for task in draft.tasks)
     return replace(plan, tasks=tasks), tuple(problems)
+
+
+def end_problems(tasks: Sequence[PlanTask]) -> list[str]:
+    """Return what a plan leaves open: a test that fails at its end, or no test at all."""
+    steps = [step.type for task in tasks for step in task.tdd_steps]
+    if StepType.RED not in steps:
+        return ["The plan has no RED step, so no test asks for what it adds. Begin with one."]
+    if steps[-1] is StepType.RED:
+        return ["The plan ends with a RED step, and so with a test that fails. End with the GREEN step that passes it."]
+    return []
 
 
 def order_problems(tasks: Iterable[PlanTask]) -> list[str]:

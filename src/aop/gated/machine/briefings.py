@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from aop.gated.machine.active_pr import ActivePr, PlanStep, PlanTask, Position, StepType, step_at
-from aop.gated.machine.state import AttemptThresholds, Workflow
+from aop.gated.machine.red_tests import HOW_TO_BEGIN
+from aop.gated.machine.state import AttemptThresholds, MergeConflicted, Workflow
 
 TOOLKIT = (
     "Your tools: `read_file`, `list_directory` and `search_code` to look, `safe_patch` to change a file, and"
@@ -29,7 +30,8 @@ SCHEMA = """{
   ]
 }"""
 DO: dict[StepType, str] = {
-    StepType.RED: "Write the test, and nothing else. Hand in with `test_command` and `expectation: FAIL`.",
+    StepType.RED: "Write the test, and nothing else but a stub. It must fail by an assertion of its own."
+    f" {HOW_TO_BEGIN} Hand in with `test_command` and `expectation: FAIL`.",
     StepType.GREEN: "Write the least code that makes it pass. Hand in with `test_command` and `expectation: PASS`.",
     StepType.REFACTOR: "Simplify it; keep its behaviour. Hand in with `test_command` and `expectation: PASS`.",
 }
@@ -172,17 +174,34 @@ def halted(reason: str | None) -> str:
     return _joined("Your goal: none; the workflow is halted until a person has checked it.", reason or "")
 
 
+def all_done() -> str:
+    """Return that nothing is left to do."""
+    return "Your goal: none; every pull request of the master plan is done and merged. Stop here."
+
+
 def escalated() -> str:
     """Return that a person was asked for help."""
     return "Your goal: none at this moment; a person was asked for help. Stop here, and call `get_task` when told to."
 
 
-def conflict(branch: str, base: str, paths: tuple[str, ...]) -> str:
-    """Return the prescribed text about a conflict (GATED-98)."""
-    where = ", ".join(f"`{path}`" for path in paths) or "names"
-    return (
+def conflict(branch: str, base: str, conflicted: MergeConflicted) -> str:
+    """Return the prescribed text about a conflict, and the commands that it means (GATED-98)."""
+    where = ", ".join(f"`{path}`" for path in conflicted.paths) or "names"
+    commands = (
+        f"git checkout {branch}",
+        f"git merge {base}",
+        "git commit --all --no-edit",
+        f"git checkout {base}",
+        f"git merge --no-ff --no-edit {branch}",
+        f"git branch -d {branch}",
+        f"rm {conflicted.folder}/ACTIVE_PR.json",
+        f"aop gated start --name {conflicted.name}",
+    )
+    return _joined(
         f"The automated merge failed due to a conflict in {where}. Resolve it in branch '{branch}' and merge to {base}"
-        " by hand; then delete the branch and `ACTIVE_PR.json` and restart to go on with the next PR."
+        " by hand; then delete the branch and `ACTIVE_PR.json` and restart to go on with the next PR.",
+        "In the repository, with the conflict resolved after the second command:",
+        "\n".join(commands),
     )
 
 

@@ -57,6 +57,8 @@ def _begin(known: Workflow, event: TaskAsked, rules: Rules) -> Next:
             return known, DropDraft()
         if known.last_error is None:
             return known, task(briefings.draft_waits())
+    if event.is_plan_done and event.draft is None:
+        return known, notice(briefings.all_done())
     return known, ask_for_plan(known, rules)
 
 

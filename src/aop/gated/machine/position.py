@@ -6,7 +6,7 @@ import re
 
 from msgspec import Struct
 
-from aop.gated.machine.active_pr import ActivePr, PlanStep, Position, next_position, step_at
+from aop.gated.machine.active_pr import ActivePr, PlanStep, Position, next_position, step_at, with_step_done
 from aop.gated.machine.state import AttemptThresholds, Brief, Judge, SubmissionVerdict, Workflow
 
 GET_TASK, SUBMIT_WORK = "get_task", "submit_work"
@@ -47,6 +47,11 @@ def position_of(known: Workflow) -> Position:
 def step_of(known: Workflow) -> PlanStep:
     """Return the step that is judged."""
     return step_at(plan_of(known), position_of(known))
+
+
+def is_last_step(known: Workflow) -> bool:
+    """Tell whether no step is left after the one that is judged."""
+    return next_position(with_step_done(plan_of(known), position_of(known))) is None
 
 
 def notice(text: str) -> Brief:

@@ -64,6 +64,8 @@ class PendingAnalysis(Part, frozen=True, kw_only=True):
     output: str
     frozen: Mapping[str, str] = {}
     """The test files of the run, as mode and blob: once accepted, they cannot be weakened."""
+    failed: tuple[str, ...] = ()
+    """The tests that failed by an assertion of their own."""
 
 
 class ReplanContext(Part, frozen=True, kw_only=True):
@@ -92,10 +94,14 @@ class Workflow(Part, frozen=True, kw_only=True):
     review_rounds: int = 0
     frozen_tests: Mapping[str, str] = {}
     """Test files that went red in this pull request, as mode and blob: a change needs a grant."""
+    granted_tests: tuple[str, ...] = ()
+    """Test files that were changed by a grant."""
     escalated: bool = False
     """Whether a person was asked for help and has not answered (C-20)."""
     guidance: str | None = None
     """The person's answer; repeated to the agent until the next success."""
+    judged: bool = False
+    """Whether the attempt of this turn is over: the next one begins with `get_task` (GATED-03)."""
 
 
 class TaskAsked(Struct, frozen=True, kw_only=True):
@@ -103,6 +109,8 @@ class TaskAsked(Struct, frozen=True, kw_only=True):
 
     draft: ActivePr | Refusal | None = None
     """The current content of `ACTIVE_PR.json`; None if there is none."""
+    is_plan_done: bool = False
+    """Whether every pull request of the master plan is done."""
 
 
 class Submitted(Struct, frozen=True, kw_only=True):
@@ -117,8 +125,6 @@ class Submitted(Struct, frozen=True, kw_only=True):
     """The current content of `ACTIVE_PR.json`; None if there is none."""
     title_problem: str = ""
     """Why its title is not an open pull request of the master plan."""
-    is_proven: bool = False
-    """Whether a GREEN step must fail without its fix."""
 
 
 class ReductionAsked(Struct, frozen=True, kw_only=True):
@@ -151,19 +157,29 @@ class CommandRan(Struct, frozen=True, kw_only=True):
     passed: bool
     output: str
     weakened: tuple[str, ...] = ()
-    """Frozen test files that changed without a grant."""
+    """Frozen test files that changed without a grant, each with the reason."""
     red_problem: str = ""
     """Why a failing run is not red for the right reason: no test failed by an assertion."""
     frozen: Mapping[str, str] = {}
     """The test files of this tree that are new or changed on the branch, as mode and blob."""
+    failed: tuple[str, ...] = ()
+    """The tests that failed by an assertion of their own."""
 
 
 class PreflightRan(Ran, frozen=True, kw_only=True):
     """The preflight gates ran."""
 
+    printed: str = ""
+    """The output of the submitted command, which passed before."""
+
 
 class WithoutFixRan(Ran, frozen=True, kw_only=True):
     """The gates ran on the new tests without the fix."""
+
+    needless: str = ""
+    """The red tests that pass without the fix."""
+    printed: str = ""
+    """The output of the submitted command, which passed before."""
 
 
 class BranchMade(Struct, frozen=True, kw_only=True):
@@ -213,10 +229,15 @@ class PlanMarked(Struct, frozen=True, kw_only=True):
 
     is_marked: bool
     reason: str = ""
+    failed_mode: str = ""
+    """The mode whose gates did not pass on the finished pull request."""
 
 
 class Merged(Struct, frozen=True, kw_only=True):
     """The pull request is on the base branch; its branch is gone."""
+
+    is_plan_done: bool = False
+    """Whether it was the last one of the master plan."""
 
 
 class ApprovalAwaited(Struct, frozen=True, kw_only=True):
@@ -229,6 +250,10 @@ class MergeConflicted(Struct, frozen=True, kw_only=True):
     """The base branch and the pull request cannot be merged by a machine."""
 
     paths: tuple[str, ...]
+    name: str = "gated"
+    """The workflow."""
+    folder: str = ".worktrees/gated"
+    """Its worktree."""
 
 
 class RefsMoved(Struct, frozen=True, kw_only=True):
@@ -276,9 +301,13 @@ class RunCommand(Struct, frozen=True, kw_only=True):
 class RunPreflight(Struct, frozen=True, kw_only=True):
     """Ends in `PreflightRan`; it cannot be skipped."""
 
+    printed: str = ""
+
 
 class RunWithoutFix(Struct, frozen=True, kw_only=True):
     """Ends in `WithoutFixRan`."""
+
+    printed: str = ""
 
 
 class Commit(Struct, frozen=True, kw_only=True):

@@ -12,17 +12,22 @@ from msgspec.structs import replace
 
 from aop.core.errors import OutOfStep, Refusal, ToolLocked, WorkflowEscalated, WorkflowHalted
 from aop.gated.machine import briefings, state
-from aop.gated.machine.active_pr import next_position, with_tasks
+from aop.gated.machine.active_pr import PlanStep, PlanTask, StepType, next_position, with_tasks
 from aop.gated.machine.get_task import ask_for_finer_plan, ask_for_one_commit, ask_for_plan, on_task_asked, serve_step
 from aop.gated.machine.position import Rules, notice, plan_of, position_of, rejection, success
 from aop.gated.machine.state import Event, Next, Phase, Workflow
 from aop.gated.machine.submit_work import on_submitted
-from aop.gated.machine.verdicts import on_command_ran, on_preflight_ran, on_without_fix_ran
+from aop.gated.machine.verdicts import count_failure, on_command_ran, on_preflight_ran, on_without_fix_ran
 
 
 def step(known: Workflow, event: Event, rules: Rules) -> Next:
     """Return the workflow after an event, and the next action; a refusal changes nothing."""
-    return HANDLERS[type(event)](known, event, rules)
+    after, action = HANDLERS[type(event)](known, event, rules)
+    if isinstance(action, state.Brief):
+        return replace(after, judged=False), action
+    if isinstance(action, state.Judge) and not isinstance(event, state.RefsMoved):
+        return replace(after, judged=action.verdict is not state.SubmissionVerdict.NEEDS_ANALYSIS), action
+    return after, action
 
 
 def _branch_made(known: Workflow, event: state.BranchMade, _rules: Rules) -> Next:
@@ -123,14 +128,19 @@ def _squashed(known: Workflow, squashed: state.Squashed, _rules: Rules) -> Next:
 
 
 def _plan_marked(known: Workflow, marked: state.PlanMarked, _rules: Rules) -> Next:
+    """Finish the pull request; where its gates fail, making them pass is one more task (GATED-90)."""
+    if marked.failed_mode:
+        goal = f"Make the `{marked.failed_mode}` gates pass on the finished pull request."
+        task = PlanTask(task_name="Make the gates pass", tdd_steps=(PlanStep(type=StepType.GREEN, description=goal),))
+        return count_failure(replace(known, plan=with_tasks(plan_of(known), (task,))), marked.reason)
     if not marked.is_marked:
         return replace(known, last_error=marked.reason), rejection(marked.reason)
     return replace(known, status=Phase.PLAN_UPDATED, last_error=None), success("The plan says that it is done.")
 
 
-def _merged(_known: Workflow, _event: state.Merged, rules: Rules) -> Next:
+def _merged(_known: Workflow, event: state.Merged, rules: Rules) -> Next:
     """Start the next pull request from an empty state (GATED-97)."""
-    return Workflow(), ask_for_plan(Workflow(), rules)
+    return Workflow(), notice(briefings.all_done()) if event.is_plan_done else ask_for_plan(Workflow(), rules)
 
 
 def _approval_awaited(known: Workflow, event: state.ApprovalAwaited, _rules: Rules) -> Next:
@@ -138,7 +148,7 @@ def _approval_awaited(known: Workflow, event: state.ApprovalAwaited, _rules: Rul
 
 
 def _merge_conflicted(known: Workflow, event: state.MergeConflicted, rules: Rules) -> Next:
-    reason = briefings.conflict(known.current_pr_branch or "", rules.base_branch, event.paths)
+    reason = briefings.conflict(known.current_pr_branch or "", rules.base_branch, event)
     return replace(known, status=Phase.HALTED, halt_reason=reason), notice(briefings.halted(reason))
 
 

@@ -13,6 +13,7 @@ from aop.gated.machine.active_pr import (
     ActivePr,
     StepType,
     apply_replan,
+    end_problems,
     next_position,
     order_problems,
     with_nothing_done,
@@ -32,6 +33,8 @@ def on_submitted(known: Workflow, work: Submitted, rules: Rules) -> Next:
     """Judge what the agent hands in."""
     if known.escalated:
         return known, errors.WorkflowEscalated("A person was asked for help and has not answered yet.")
+    if known.judged:
+        return known, errors.OutOfStep("This turn had its attempt; the next one begins with `get_task`.")
     if known.status is Phase.INITIALIZING:
         return _plan_submitted(known, work, rules)
     return SUBMISSION_HANDLERS[known.status](known, work)
@@ -40,7 +43,7 @@ def on_submitted(known: Workflow, work: Submitted, rules: Rules) -> Next:
 def _plan_submitted(known: Workflow, work: Submitted, rules: Rules) -> Next:
     if not isinstance(work.draft, ActivePr):
         return _draft_refused(known, work.draft)
-    problems = [work.title_problem, *(order_problems(work.draft.tasks) if work.is_proven else ())]
+    problems = [work.title_problem, *order_problems(work.draft.tasks), *end_problems(work.draft.tasks)]
     if work.draft.master_plan_path != rules.master_plan:
         problems.append(f"`masterPlanPath` must be `{rules.master_plan}`.")
     if any(problems):
@@ -92,8 +95,8 @@ def _run_step(known: Workflow, work: Submitted) -> state.Action:
     if work.test_command is None:
         return errors.TestCommandMissing("A step is judged by its tests, and there is no `test_command`.")
     kind = step_of(known).type
-    if work.expectation not in (None, EXPECTED[kind]):
-        message = f"This is a {kind} step: its `expectation` is `{EXPECTED[kind]}`."
+    if work.expectation is not EXPECTED[kind]:
+        message = f"This is a {kind} step: its `expectation` is `{EXPECTED[kind]}`, and comes with the `test_command`."
         return errors.InvalidArguments(message, step=kind)
     return state.RunCommand(test_command=work.test_command)
 

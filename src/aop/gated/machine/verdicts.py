@@ -13,13 +13,13 @@ from aop.gated.machine.state import Judge, Next, Phase, SubmissionVerdict, Workf
 def on_command_ran(known: Workflow, ran: state.CommandRan, _rules: Rules) -> Next:
     """Judge the run of the submitted test command."""
     if ran.weakened:
-        files = ", ".join(f"`{path}`" for path in ran.weakened)
-        return count_failure(known, f"Tests that went red cannot be changed without a grant: {files}.\n\n{ran.output}")
+        files = ", ".join(ran.weakened)
+        return count_failure(known, f"Tests cannot be changed without a grant: {files}.\n\n{ran.output}")
     if step_of(known).type is StepType.RED:
         return _on_red_run(known, ran)
     if not ran.passed:
         return count_failure(known, ran.output)
-    return known, state.RunWithoutFix()
+    return known, state.RunWithoutFix(printed=ran.output)
 
 
 def _on_red_run(known: Workflow, ran: state.CommandRan) -> Next:
@@ -28,7 +28,9 @@ def _on_red_run(known: Workflow, ran: state.CommandRan) -> Next:
         return count_failure(known, f"The test was expected to fail, and passed.\n\n{ran.output}")
     if ran.red_problem:
         return count_failure(known, f"{ran.red_problem}\n\n{ran.output}")
-    pending = state.PendingAnalysis(test_command=ran.test_command, output=ran.output, frozen=ran.frozen)
+    pending = state.PendingAnalysis(
+        test_command=ran.test_command, output=ran.output, frozen=ran.frozen, failed=ran.failed
+    )
     answer = Judge(verdict=SubmissionVerdict.NEEDS_ANALYSIS, output=ran.output, next_call=SUBMIT_WORK)
     return replace(known, pending_analysis=pending), answer
 
@@ -37,7 +39,9 @@ def on_without_fix_ran(known: Workflow, ran: state.WithoutFixRan, _rules: Rules)
     """Reject tests that pass without the fix."""
     if ran.passed:
         return count_failure(known, f"The gates pass without the fix too, so no test proves it.\n\n{ran.output}")
-    return known, state.RunPreflight()
+    if ran.needless:
+        return count_failure(known, f"These tests pass without the fix too: {ran.needless}.\n\n{ran.output}")
+    return known, state.RunPreflight(printed=ran.printed)
 
 
 def on_preflight_ran(known: Workflow, ran: state.PreflightRan, _rules: Rules) -> Next:
@@ -46,7 +50,7 @@ def on_preflight_ran(known: Workflow, ran: state.PreflightRan, _rules: Rules) ->
         return count_failure(known, ran.output)
     current = step_of(known)
     done = replace(complete_step(known), last_completed_step=f"{current.type}: {current.description}")
-    return done, success(ran.output)
+    return done, success("\n".join(filter(None, [ran.printed, ran.output])))
 
 
 def complete_step(known: Workflow) -> Workflow:

@@ -9,11 +9,13 @@ from msgspec.structs import replace
 
 from aop.core.errors import BranchExists, Refusal
 from aop.gated.machine import state
+from aop.gated.machine.position import plan_of
 from aop.gated.machine.state import Brief, Event, Judge
 from aop.gated.machine.step import step
 from aop.gated.session.base_branch import latest_base
 from aop.gated.session.frozen_tests import is_as_frozen
 from aop.gated.session.merge import check_merge, check_plan_mark
+from aop.gated.session.red_steps import keep_red_step
 from aop.gated.session.review import review_work
 from aop.gated.session.session import Session
 from aop.gated.session.verification import preflight_profile, run_preflight, run_test_command, run_without_fix
@@ -33,7 +35,7 @@ def run_to_answer(session: Session, event: Event) -> Brief | Judge:
             raise action
         session.learn(workflow=after)
         if before.pending_analysis is not None and after.plan != before.plan:
-            session.learn(red_tree=session.kernel.git.objects.tree_of(session.known.head))
+            keep_red_step(session, before.pending_analysis)
         if isinstance(action, Brief | Judge):
             return action
         event = PERFORM[type(action)](session, action)
@@ -50,7 +52,9 @@ def _make_branch(session: Session, action: state.MakeBranch) -> state.BranchMade
             branch=action.branch,
             head=taken,
         )
-    base = latest_base(session)
+    latest = latest_base(kernel)
+    session.notes += latest.notes
+    base = latest.commit
     tree = git.objects.tree_of(base)
     new = FeatureState(
         version=1 if session.state is None else session.state.version,
@@ -60,12 +64,13 @@ def _make_branch(session: Session, action: state.MakeBranch) -> state.BranchMade
         status=Status.BUILDING,
         gate_profile=preflight_profile(session.config),
         gates=NOT_RUN,
+        title=plan_of(session.workflow).pr_title,
         last_updated=kernel.now(),
         base_commit=base,
         tree=tree,
     )
     session.state = new
-    session.learn(base_commit=base, head=base, tree=tree, draft=None)
+    session.learn(base_commit=base, head=base, tree=tree, draft=None, red_tree=None, unfixed=None, reds=())
     session.move = BranchMove(branch=action.branch, old=None, new=base)
     return state.BranchMade(branch=action.branch)
 
@@ -85,7 +90,7 @@ def _revert(session: Session, _action: state.Revert) -> state.Reverted:
     git.worktrees.discard_strays(session.name, known.tree)
     feature = session.the_state()
     session.state = replace(feature, tree=tree, gates=reset_verdicts(feature.gates))
-    session.learn(tree=tree, red_tree=None)
+    session.learn(tree=tree, red_tree=None, reds=tuple(red for red in known.reds if red.head != known.head))
     held = {
         path: frozen
         for path, frozen in known.workflow.frozen_tests.items()

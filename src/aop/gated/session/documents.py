@@ -24,6 +24,19 @@ class Unfixed(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     subject: Subject
     ran: int | None
     """The number of tests that ran; with the fix at least as many must run."""
+    passed: tuple[str, ...] = ()
+    """The tests that passed; with the fix each must pass too."""
+
+
+class RedStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A RED step that is done."""
+
+    tests: tuple[str, ...]
+    """The tests that failed by an assertion of their own."""
+    tree: TreeId
+    """The work with them."""
+    head: CommitId
+    """The checkpoint before them."""
 
 
 class GatedWorkflow(Document, frozen=True, kw_only=True):
@@ -43,6 +56,8 @@ class GatedWorkflow(Document, frozen=True, kw_only=True):
     """The tree before the last red test was written: the work without the fix."""
     unfixed: Unfixed | None = None
     """The red tree with the current tests."""
+    reds: tuple[RedStep, ...] = ()
+    """The RED steps of this pull request."""
     draft: str | None = None
     """`ACTIVE_PR.json` while the agent writes it; once accepted, the workflow's plan is its content."""
     question: str = ""

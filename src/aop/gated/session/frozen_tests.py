@@ -1,78 +1,91 @@
-"""Frozen tests: tests that went red, changes to them, and grants for changes."""
+"""Frozen tests: those of the base and those that went red, and grants for changes."""
 
 from __future__ import annotations
 
-import re
+from msgspec.structs import replace
 
 from aop.core.ids import ObjectId, TreeId
 from aop.core.paths import globs
 from aop.gated.machine.active_pr import StepType
 from aop.gated.machine.position import step_of
+from aop.gated.machine.test_sources import change_problem
 from aop.gated.session.session import Session
 from aop.kernel.ports.git import FileMode, TreeChange, TreeEntry
+from aop.kernel.record.documents.plans import TestChange
 from aop.kernel.record.documents.questions import Question
 
 GRANT, REFUSE = "grant", "refuse"
-_SWITCHES_OFF = re.compile(rb"skip|xfail|disabled|\bonly\(", re.IGNORECASE)
+REMOVED = ""
+"""The frozen version of a test file whose removal was granted."""
+
+
+def is_test(session: Session, path: str) -> bool:
+    """Tell whether a file is a test by `gated.test_globs`."""
+    return any(globs.matches(pattern, path) for pattern in session.policy.test_globs)
 
 
 def changed_tests(session: Session, old: TreeId) -> list[TreeChange]:
     """Return the changes of test files since a tree."""
-    patterns = session.policy.test_globs
     changes = session.kernel.git.objects.changes(old, session.known.tree)
-    return [each for each in changes if any(globs.matches(pattern, each.path) for pattern in patterns)]
+    return [each for each in changes if is_test(session, each.path)]
 
 
 def tests_to_freeze(session: Session) -> dict[str, str]:
     """Return the test files that are new or changed on the branch, as mode and blob."""
     if not session.policy.frozen_tests:
         return {}
-    base = session.kernel.git.objects.tree_of(session.known.base_commit)
-    return {each.path: _mode_and_blob(each.new) for each in changed_tests(session, base) if each.new is not None}
+    return {each.path: mode_and_blob(each.new) for each in changed_tests(session, _base(session)) if each.new}
 
 
 def is_as_frozen(entry: TreeEntry | None, frozen: str) -> bool:
     """Tell whether a file is unchanged, including its mode: a test that is not executable may not run."""
-    return entry is not None and frozen in (_mode_and_blob(entry), entry.oid)
+    return frozen == REMOVED if entry is None else frozen in (mode_and_blob(entry), entry.oid)
+
+
+def frozen_version(session: Session, path: str) -> str | None:
+    """Return the version of a test file that cannot be weakened, as mode and blob; None if it is free."""
+    if not session.policy.frozen_tests:
+        return None
+    frozen = session.workflow.frozen_tests.get(path)
+    if frozen is not None or not is_test(session, path):
+        return frozen
+    entry = session.kernel.git.objects.entry(_base(session), path)
+    return None if entry is None else mode_and_blob(entry)
+
+
+def freeze_problem(session: Session, path: str, tree: TreeId) -> str:
+    """Return why a tree may not have its version of a test file; a RED step may add tests, and change none."""
+    frozen, entry = frozen_version(session, path), session.kernel.git.objects.entry(tree, path)
+    if frozen is None or is_as_frozen(entry, frozen) or is_granted(session, path, tree):
+        return ""
+    if step_of(session.workflow).type is not StepType.RED:
+        return "only a RED step adds tests"
+    return _growth_problem(session, path, entry, frozen)
 
 
 def weakened_tests(session: Session) -> tuple[str, ...]:
-    """Return the frozen tests that changed; a RED step may add lines, but remove none."""
-    git, known = session.kernel.git, session.known
-    is_red = step_of(known.workflow).type is StepType.RED
-    weakened = []
-    for path, frozen in known.workflow.frozen_tests.items():
-        entry = git.objects.entry(known.tree, path)
-        if is_as_frozen(entry, frozen) or is_granted(session, path, known.tree):
-            continue
-        if not (is_red and entry is not None and _is_longer(session, entry, frozen)):
-            weakened.append(path)
-    return tuple(weakened)
+    """Return the frozen tests that changed, each with the reason."""
+    known = session.known
+    changed = [each.path for each in changed_tests(session, _base(session)) if each.old is not None]
+    paths = sorted({*changed, *known.workflow.frozen_tests})
+    problems = {path: freeze_problem(session, path, known.tree) for path in paths}
+    return tuple(f"`{path}` ({problem})" for path, problem in problems.items() if problem)
 
 
-def _is_longer(session: Session, entry: TreeEntry, frozen: str) -> bool:
+def _growth_problem(session: Session, path: str, entry: TreeEntry | None, frozen: str) -> str:
     mode, _, oid = frozen.rpartition(" ")
+    if entry is None or frozen == REMOVED:
+        return "it is gone" if entry is None else "it was removed"
     if entry.mode not in (FileMode.FILE, FileMode.EXECUTABLE) or mode not in ("", entry.mode):
-        return False
+        return "its mode is another one"
     git = session.kernel.git
-    return _only_adds(git.objects.blob(ObjectId(oid)), git.objects.blob(entry.oid))
-
-
-def _only_adds(old: bytes, new: bytes) -> bool:
-    """Tell whether all old lines remain in order, and no added line disables a test."""
-    left = old.splitlines()
-    for line in new.splitlines():
-        if left and line == left[0]:
-            left.pop(0)
-        elif _SWITCHES_OFF.search(line):
-            return False
-    return not left
+    return change_problem(path, git.objects.blob(ObjectId(oid)), git.objects.blob(entry.oid))
 
 
 def about_frozen(session: Session, path: str, tree: TreeId) -> str:
     """Return the subject of the question about one exact change of a frozen test."""
     entry = session.kernel.git.objects.entry(tree, path)
-    before, after = session.workflow.frozen_tests[path], "nothing" if entry is None else _mode_and_blob(entry)
+    before, after = frozen_version(session, path), "nothing" if entry is None else mode_and_blob(entry)
     return f"frozen test of {session.name}: {path}: {before} to {after}"
 
 
@@ -83,5 +96,22 @@ def is_granted(session: Session, path: str, tree: TreeId) -> bool:
         return any(each.about == about and each.answer == GRANT for each in view.all(Question))
 
 
-def _mode_and_blob(entry: TreeEntry) -> str:
+def take_grant(session: Session, path: str, tree: TreeId) -> None:
+    """Freeze the version of a test file that a person granted."""
+    entry, workflow = session.kernel.git.objects.entry(tree, path), session.workflow
+    frozen = {**workflow.frozen_tests, path: REMOVED if entry is None else mode_and_blob(entry)}
+    granted = tuple(sorted({*workflow.granted_tests, path}))
+    session.learn(workflow=replace(workflow, frozen_tests=frozen, granted_tests=granted))
+    state = session.the_state()
+    others = (change for change in state.test_changes if change.test != path)
+    change = TestChange(test=path, reason="A person granted the change of this file.")
+    session.state = replace(state, test_changes=(*others, change))
+
+
+def mode_and_blob(entry: TreeEntry) -> str:
+    """Return a version of a file."""
     return f"{entry.mode} {entry.oid}"
+
+
+def _base(session: Session) -> TreeId:
+    return session.kernel.git.objects.tree_of(session.known.base_commit)

@@ -58,7 +58,7 @@ def _by_command(session: Session) -> CodeReviewReport:
     told = {**msgspec.to_builtins(wanted), "active_pr": plan_of(session.workflow)}
     step = Step(name="review", cmd=session.policy.review_command, env={"AOP_REVIEW_INPUT": REVIEW_INPUT})
     plan = step_plan(session, step, session.known.tree, tests=False)
-    run, _output = run_in_worktree(session, plan, inputs={REVIEW_INPUT: msgspec.json.encode(told)})
+    run = run_in_worktree(session, plan, inputs={REVIEW_INPUT: msgspec.json.encode(told)}).run
     printed = output_of(session, run)
     if run.verdict is not Verdict.PASS:
         raise NoReport(f"The review command failed:\n{printed}")

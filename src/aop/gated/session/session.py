@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from aop.core.errors import FileNotFound, InvalidArguments, Json, NoWorkflow, VersionConflict
 from aop.core.ids import CommitId, FeatureId
 from aop.gated.machine.position import Rules
-from aop.gated.machine.state import AttemptThresholds, Workflow
+from aop.gated.machine.state import AttemptThresholds, Phase, Workflow
 from aop.gated.session.documents import REVIEW_INPUT, GatedWorkflow
 from aop.kernel.config.in_force import Config
 from aop.kernel.config.workflows import GatedRules
@@ -250,7 +250,9 @@ def _restore(kernel: Kernel, known: GatedWorkflow, state: FeatureState | None) -
     with suppress(FileNotFound):
         kernel.files.remove(f"{_folder_of(kernel, known)}/{REVIEW_INPUT}")
     is_merged = state is not None and state.status is Status.MERGED and known.branch is not None
-    return [*([] if is_merged else restore_refs(kernel, known)), *write_files(kernel, known)]
+    # A person resolves the conflict of a halted workflow in its branch.
+    is_left_alone = is_merged or known.workflow.status is Phase.HALTED
+    return [*([] if is_left_alone else restore_refs(kernel, known)), *write_files(kernel, known)]
 
 
 def restore_refs(kernel: Kernel, known: GatedWorkflow) -> list[str]:

@@ -9,6 +9,7 @@ from aop.core.ids import OperationId
 from aop.core.roles import Role
 from aop.gated.machine.position import plan_of
 from aop.gated.machine.state import Phase
+from aop.gated.session.base_branch import latest_base
 from aop.gated.session.session import workflow_of
 from aop.kernel.gateway.calls import Call
 from aop.kernel.gateway.principals import Principal
@@ -30,6 +31,8 @@ def merge_if_permitted(call: Call) -> None:
     if state is None or state.status is not Status.READY_TO_MERGE:
         return
     if known.workflow.status not in (Phase.PLAN_UPDATED, Phase.MERGING_BRANCH):
+        return
+    if latest_base(call.kernel).is_diverged:
         return
     operation = OperationId(f"{call.operation()}-merge")
     with call.kernel.record.write() as tx:

@@ -9,11 +9,10 @@ from msgspec.structs import replace
 from aop.core.errors import FrozenTest, InvalidArguments, Json, OutOfStep, ProtectedPath, WorkflowEscalated
 from aop.core.ids import TreeId
 from aop.core.paths.names import canonical_path
-from aop.gated.machine.active_pr import StepType
-from aop.gated.machine.position import plan_of, step_of
+from aop.gated.machine.position import plan_of
 from aop.gated.machine.state import Phase
 from aop.gated.session.documents import ACTIVE_PR, ORCHESTRATION_STATE
-from aop.gated.session.frozen_tests import GRANT, REFUSE, about_frozen, is_granted
+from aop.gated.session.frozen_tests import GRANT, REFUSE, about_frozen, freeze_problem, is_granted, take_grant
 from aop.gated.session.session import PendingQuestion, Session, session_of
 from aop.gated.session.workspace import workspace_in
 from aop.gated.tools.answers import SWE, Patched, SafePatch
@@ -52,10 +51,13 @@ def safe_patch(call: Call, arguments: SafePatch) -> Outcome:
             _change_draft(session, content or b"", arguments.unified_diff)
         else:
             proposal = _proposal(session, arguments.unified_diff)
-            if _needs_grant(session, path, proposal.tree):
-                _ask_for_grant(session, path, proposal.tree, arguments)
+            problem = freeze_problem(session, path, proposal.tree) if session.workflow.status in STEPPING else ""
+            if problem:
+                _ask_for_grant(session, path, proposal.tree, arguments, problem)
                 return session.finish(_answer(session, path, ASKED, success=False))
             _change_tree(session, proposal)
+            if is_granted(session, path, proposal.tree):
+                take_grant(session, path, proposal.tree)
         return session.finish(_answer(session, path, f"`{path}` is changed.", success=True))
 
 
@@ -119,17 +121,9 @@ def _change_tree(session: Session, proposal: PatchedTree) -> None:
     session.learn(tree=proposal.tree)
 
 
-def _needs_grant(session: Session, path: str, tree: TreeId) -> bool:
-    """Tell whether a frozen test changes in a step that does not write tests."""
-    workflow = session.workflow
-    if workflow.status not in STEPPING or path not in workflow.frozen_tests:
-        return False
-    return step_of(workflow).type is not StepType.RED and not is_granted(session, path, tree)
-
-
-def _ask_for_grant(session: Session, path: str, tree: TreeId, arguments: SafePatch) -> None:
+def _ask_for_grant(session: Session, path: str, tree: TreeId, arguments: SafePatch, problem: str) -> None:
     if arguments.reason is None:
-        raise FrozenTest(f"`{path}` went red and must not be changed before the code is right.", path=path)
+        raise FrozenTest(f"The test file `{path}` must not be changed so: {problem}.", path=path)
     kernel, about = session.kernel, about_frozen(session, path, tree)
     with kernel.record.read() as view:
         known = list(view.all(Question))
@@ -143,7 +137,7 @@ def _ask_for_grant(session: Session, path: str, tree: TreeId, arguments: SafePat
         )
     session.asking = PendingQuestion(
         gate="authorisation",
-        text=kernel.redact(f"May the agent change the test `{path}`, which went red? Its reason: {arguments.reason}"),
+        text=kernel.redact(f"May the agent change the test `{path}`? Its reason: {arguments.reason}"),
         more={"detail": {"diff": diff}, "about": about, "choices": (GRANT, REFUSE)},
     )
 

@@ -11,7 +11,7 @@ from aop.core.errors import AgentAtWork, BranchExists, InvalidArguments, NoMaste
 from aop.core.ids import FeatureId, TreeId, feature_id
 from aop.core.paths.names import canonical_path
 from aop.gated.machine.master_plan import plan_problem, pull_requests
-from aop.gated.machine.state import Workflow
+from aop.gated.machine.state import Phase, Workflow
 from aop.gated.session.documents import ACTIVE_PR, ORCHESTRATION_STATE, GatedWorkflow
 from aop.gated.session.session import put_workflow, write_files
 from aop.kernel.features.lifecycle import store_feature, with_status
@@ -73,6 +73,8 @@ class WorkflowFacts(Struct, frozen=True, kw_only=True):
 def start(call: Call, arguments: Start) -> Outcome:
     """Create a worktree for one agent, detached at the base; a repeated call returns the existing workflow."""
     kernel, name = call.kernel, feature_id(arguments.feature_id)
+    if _is_resolved(kernel, name):
+        return reset(call, arguments)
     plan = canonical_path(arguments.master_plan or kernel.config().policy.gated.master_plan)
     with held_worktree(kernel, name):
         _refuse_features(kernel, arguments)
@@ -100,6 +102,15 @@ def start(call: Call, arguments: Start) -> Outcome:
         return answer
 
 
+def _is_resolved(kernel: Kernel, name: FeatureId) -> bool:
+    """Tell whether a person has ended the pull request of a halted workflow: its branch is gone (GATED-98)."""
+    with kernel.record.read() as view:
+        known = view.get(GatedWorkflow, name)
+    if known is None or known.branch is None or known.workflow.status is not Phase.HALTED:
+        return False
+    return kernel.git.branches.head(known.branch) is None
+
+
 def _at_base(kernel: Kernel) -> dict[str, Any]:
     base = base_head(kernel, kernel.config())
     return {"base_commit": base, "head": base, "tree": kernel.git.objects.tree_of(base)}
@@ -116,7 +127,7 @@ def _current_or_new(known: GatedWorkflow | None, new: GatedWorkflow) -> GatedWor
 
 def is_untouched(known: GatedWorkflow) -> bool:
     """Tell whether no work has begun."""
-    return known.workflow == Workflow() and known.draft is None
+    return replace(known.workflow, judged=False) == Workflow() and known.draft is None
 
 
 def _refuse_features(kernel: Kernel, arguments: Start) -> None:

@@ -7,12 +7,12 @@ from datetime import datetime
 from aop.core.errors import Refusal
 from aop.gated.machine import state
 from aop.gated.machine.active_pr import ActivePr
-from aop.gated.machine.master_plan import title_problem
+from aop.gated.machine.master_plan import is_done, title_problem
 from aop.gated.machine.position import GET_TASK
 from aop.gated.machine.state import Brief, Judge, SubmissionVerdict
 from aop.gated.session.actions import run_to_answer
+from aop.gated.session.base_branch import follow_base
 from aop.gated.session.session import PendingQuestion, Session, session_of
-from aop.gated.session.verification import proves_fixes
 from aop.gated.session.workspace import workspace_in
 from aop.gated.tools.answers import SWE, Escalate, Escalated, Judgement, SubmitWork, Task
 from aop.gated.tools.auto_merge import merge_if_permitted
@@ -29,7 +29,9 @@ def get_task(call: Call, _arguments: Arguments) -> Outcome:
     merge_if_permitted(call)
     with session_of(call) as session:
         _take_person_answer(session)
-        answer = run_to_answer(session, state.TaskAsked(draft=session.known.drafted()))
+        follow_base(session)
+        asked = state.TaskAsked(draft=session.known.drafted(), is_plan_done=is_done(_master_plan(session)))
+        answer = run_to_answer(session, asked)
         problem = session.workflow.last_error
         _call_person(session, f"{NOT_APPROVED}\n\n{problem}" if problem else NOT_APPROVED)
         session.notes += _other_agent_notes(session)
@@ -53,7 +55,6 @@ def submit_work(call: Call, arguments: SubmitWork) -> Outcome:
                     commit_hash=arguments.commit_hash,
                     draft=draft,
                     title_problem=_title_problem(session, draft),
-                    is_proven=proves_fixes(session),
                 ),
             )
         return session.finish(_judgement(session, answer))
@@ -87,8 +88,12 @@ def escalate(call: Call, arguments: Escalate) -> Outcome:
 
 
 def _title_problem(session: Session, draft: ActivePr | Refusal | None) -> str:
+    return title_problem(_master_plan(session), draft.pr_title) if isinstance(draft, ActivePr) else ""
+
+
+def _master_plan(session: Session) -> str:
     plan = workspace_in(session.known).content(session.kernel.git.objects, session.known.master_plan)
-    return title_problem((plan or b"").decode(errors="replace"), draft.pr_title) if isinstance(draft, ActivePr) else ""
+    return (plan or b"").decode(errors="replace")
 
 
 def _task_answer(session: Session, answer: Brief | Judge) -> Task:

@@ -46,7 +46,7 @@ WRITTEN: Mapping[str, tuple[type[Struct], str, frozenset[str]]] = {
     "state": (
         FeatureState,
         "One feature: the front matter of `state.md`.",
-        frozenset({"evidence", "set_aside", "status_reason", "waits_for"}),
+        frozenset({"evidence", "set_aside", "status_reason", "test_changes", "title", "waits_for"}),
     ),
 }
 """The files that AOP writes, each with its model, and with the keys that a file may lack."""

@@ -21,6 +21,7 @@ from aop.kernel.features.lifecycle import store_feature
 from aop.kernel.features.trees import is_at_or_below
 from aop.kernel.features.worktree_extras import CheckoutExtras, SetupTarget, command_for, set_up_checkout
 from aop.kernel.gates.flaky import known_failure, with_known_failure
+from aop.kernel.gates.reports.measurements import ReportedTest
 from aop.kernel.gates.reports.test_comparison import TestNames
 from aop.kernel.gates.reports.verdict import Reports, ReportVerdict, judge_reports, remove_old_reports, reports_of
 from aop.kernel.gates.steps import definition_of, effective_steps, profile_named
@@ -81,7 +82,7 @@ def plan_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Confi
     profile = profile_named(config.gates, state.gate_profile)
     steps = effective_steps(state.gate_profile, profile, mode, plan, config.policy)
     own = len(profile.modes.steps(mode) or ())
-    changes = (plan.test_changes or ()) if plan is not None else ()
+    changes = (*state.test_changes, *((plan.test_changes or ()) if plan is not None else ()))
     return GatePlan(
         feature_id=state.feature_id,
         profile_name=state.gate_profile,
@@ -179,6 +180,7 @@ class ExecutedGates(Struct, frozen=True, kw_only=True):
     run: GateRun
     names: TestNames | None
     """None without a test report."""
+    cases: tuple[ReportedTest, ...] = ()
 
 
 def run_gates(call: Call, plan: GatePlan, checkout: Path) -> GateRun:
@@ -215,7 +217,9 @@ def execute_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: TestB
     failed = _first_failure(step_runs)
     if failed is not None:
         # The report of a run that failed proves nothing; it only says how many tests there were.
-        outcome = msgspec.structs.replace(_verdict_of_step(failed), tests=outcome.tests, names=outcome.names)
+        outcome = msgspec.structs.replace(
+            _verdict_of_step(failed), tests=outcome.tests, names=outcome.names, cases=outcome.cases
+        )
     with kernel.record.read() as view:
         failure = known_failure(view, plan.feature_id, plan.mode, plan.subject)
     outcome = with_known_failure(outcome, failure, plan.policy)
@@ -239,7 +243,7 @@ def execute_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: TestB
         started_at=started,
         finished_at=kernel.now(),
     )
-    return ExecutedGates(run=run, names=outcome.names)
+    return ExecutedGates(run=run, names=outcome.names, cases=outcome.cases)
 
 
 def _set_up(call: Call, plan: GatePlan, checkout: Path) -> CheckoutExtras:

@@ -232,7 +232,8 @@ def prepare_merge(call: Call, ready: MergeReadiness, strategy: MergeStrategy, me
     # A feature is one tree and so one commit: squash and rebase are the same.
     parents, merge_text = [ready.base], text
     if strategy is MergeStrategy.MERGE_COMMIT:
-        parents, merge_text = [ready.base, feature_commit], f"Merge feature {state.feature_id}\n\n{text}"
+        heading = "" if state.title else f"Merge feature {state.feature_id}\n\n"
+        parents, merge_text = [ready.base, feature_commit], f"{heading}{text}"
     return PreparedMerge(
         feature_commit=feature_commit,
         merge_commit=git.objects.commit(merged.tree, parents, merge_text, when=when),
@@ -296,7 +297,7 @@ def commit_message(message: str, state: FeatureState, approval: Approval | None)
     """Return the message with AOP's trailers, and without forged ones."""
     printable = "".join(char for char in message.replace("\r\n", "\n") if char in "\n\t" or char.isprintable())
     lines = [line for line in printable[:LONGEST_MESSAGE].split("\n") if not FORGED_TRAILER.match(line)]
-    body = "\n".join(lines).strip() or f"Add feature {state.feature_id}"
+    body = "\n".join(lines).strip() or state.title or f"Add feature {state.feature_id}"
     trailers = [f"AOP-Feature: {state.feature_id}", f"AOP-Tree: {state.tree}"]
     if approval is not None:
         trailers.append(f"AOP-Approval: {approval.approval_id}")

@@ -75,6 +75,10 @@ def front_matter(state: FeatureState) -> dict[str, Json]:
         del plain["waits_for"]
     if state.set_aside is None:
         del plain["set_aside"]
+    if not state.title:
+        del plain["title"]
+    if not state.test_changes:
+        del plain["test_changes"]
     return plain
 
 

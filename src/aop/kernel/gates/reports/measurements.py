@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Literal
 
 from msgspec import Struct
 
@@ -53,6 +54,10 @@ class ReportedTest(Struct, frozen=True, kw_only=True):
     name: str
     passed: bool
     ran: bool = True
+    outcome: Literal["passed", "failures", "errors", "skipped"] = "passed"
+    """An error keeps a test from its end: it did not fail by an assertion."""
+    reason: str = ""
+    """The beginning of what the report says of the failure."""
 
 
 Report = CoverageReport | TestReport

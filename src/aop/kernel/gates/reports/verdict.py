@@ -50,6 +50,8 @@ class ReportVerdict(Struct, frozen=True, kw_only=True):
     tests: Mapping[str, Json] = {}
     names: TestNames | None = None
     """The tests of the report by name; None without one."""
+    cases: tuple[ReportedTest, ...] = ()
+    """The tests of the report, each with its outcome."""
     failure_code: str = ""
     failure: str = ""
     findings: tuple[str, ...] = ()
@@ -102,7 +104,8 @@ def judge_reports(
     try:
         if reports.tests is not None:
             outcome = _verdict_on_tests(_summed_test_report(files, reports.tests, checkout))
-            cases = [*_reported_cases(files, reports.tests, checkout)]
+            cases = tuple(_reported_cases(files, reports.tests, checkout))
+            outcome = msgspec.structs.replace(outcome, cases=cases)
             outcome = _compared(outcome, names_of(cases, checkout), baseline, test_changes, policy)
             if named_tests:
                 fates: Json = dict(fates_of_tests(named_tests, cases))

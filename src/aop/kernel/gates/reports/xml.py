@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Literal, Protocol
 from xml.parsers import expat
 
 from aop.kernel.gates.reports.measurements import (
@@ -18,6 +18,7 @@ from aop.kernel.gates.reports.measurements import (
 )
 
 DEEPEST_ELEMENT = 64
+LONGEST_REASON = 500
 
 
 class _Reader(Protocol):
@@ -28,7 +29,7 @@ class _Reader(Protocol):
         """Take its end."""
 
 
-def _read_xml(data: bytes, roots: tuple[str, ...], reader: _Reader) -> None:
+def _read_xml(data: bytes, roots: tuple[str, ...], reader: _Reader, text: Callable[[str], None] | None = None) -> None:
     """Feed a document to a reader: nothing is fetched, no entity is declared, and depth is bounded."""
     path: list[str] = []
 
@@ -47,6 +48,7 @@ def _read_xml(data: bytes, roots: tuple[str, ...], reader: _Reader) -> None:
     parser = expat.ParserCreate()
     parser.StartElementHandler = start
     parser.EndElementHandler = end
+    parser.CharacterDataHandler = text
     parser.StartDoctypeDeclHandler = _refuse_internal_subset
     parser.SkippedEntityHandler = _refuse_entity
     try:
@@ -117,7 +119,11 @@ def read_jacoco(data: bytes) -> CoverageReport:
 
 
 _SUITES = ("testsuites", "testsuite")
-_OUTCOMES: Mapping[str, str] = {"error": "errors", "failure": "failures", "skipped": "skipped"}
+_OUTCOMES: Mapping[str, Literal["errors", "failures", "skipped"]] = {
+    "error": "errors",
+    "failure": "failures",
+    "skipped": "skipped",
+}
 """From bad to better: a case is counted once."""
 _NOT_RUN = ("notrun", "disabled", "skipped")
 
@@ -128,7 +134,8 @@ class _Junit:
         self.counted = {"tests": 0, "failures": 0, "errors": 0, "skipped": 0}
         self.cases: list[ReportedTest] = []
         self._outcomes: set[str] = set()
-        self._name = ""
+        self._name, self._reason = "", ""
+        self._is_in_failure = False
 
     def start(self, path: list[str], attributes: dict[str, str]) -> None:
         name = path[-1]
@@ -140,8 +147,17 @@ class _Junit:
         elif name == "testcase":
             self._outcomes = {"skipped"} if attributes.get("status") in _NOT_RUN else set()
             self._name = ".".join(filter(None, [attributes.get("classname"), attributes.get("name")]))
+            self._reason = ""
         elif name in _OUTCOMES and path[-2] == "testcase":
             self._outcomes.add(_OUTCOMES[name])
+            self._is_in_failure = name != "skipped"
+            if self._is_in_failure:
+                self.text(": ".join(filter(None, [attributes.get("type"), attributes.get("message")])) + "\n")
+
+    def text(self, part: str) -> None:
+        """Take the words of a failure, up to a limit."""
+        if self._is_in_failure and len(self._reason) < LONGEST_REASON:
+            self._reason = (self._reason + part)[:LONGEST_REASON].lstrip()
 
     def end(self, path: list[str]) -> None:
         if path[-1] in _SUITES:
@@ -151,7 +167,16 @@ class _Junit:
             worst = next((outcome for outcome in _OUTCOMES.values() if outcome in self._outcomes), None)
             if worst is not None:
                 self.counted[worst] += 1
-            self.cases.append(ReportedTest(name=self._name, passed=worst is None, ran=worst != "skipped"))
+            case = ReportedTest(
+                name=self._name,
+                passed=worst is None,
+                ran=worst != "skipped",
+                outcome=worst or "passed",
+                reason=self._reason.strip(),
+            )
+            self.cases.append(case)
+        elif path[-1] in _OUTCOMES:
+            self._is_in_failure = False
 
 
 def read_junit(data: bytes) -> TestReport:
@@ -165,7 +190,7 @@ def read_junit(data: bytes) -> TestReport:
 def cases_in_junit(data: bytes) -> list[ReportedTest]:
     """Return every test of a JUnit report by name, and whether it passed. Raises: UnreadableReport."""
     reader = _Junit()
-    _read_xml(data, _SUITES, reader)
+    _read_xml(data, _SUITES, reader, reader.text)
     return reader.cases
 
 

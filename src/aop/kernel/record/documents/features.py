@@ -9,6 +9,7 @@ from msgspec import Struct
 from aop.core.ids import ApprovalId, CommitId, FeatureId, GateRunId, TreeId
 from aop.kernel.record.documents.base import Document, NonEmpty
 from aop.kernel.record.documents.gate_runs import Verdict
+from aop.kernel.record.documents.plans import TestChange
 from aop.kernel.record.documents.specs import SpecSource
 
 
@@ -115,6 +116,10 @@ class FeatureState(Document, frozen=True, kw_only=True):
     """None when `spec.md` was written by hand, or does not exist."""
     branch_commit: CommitId | None = None
     """The commit that AOP made on its branch before a merge; null if it made none."""
+    title: str = ""
+    """The title of its pull request, which the merge carries; empty if it has none."""
+    test_changes: tuple[TestChange, ...] = ()
+    """The tests of the base that a person granted to change, without a plan that names them."""
     waits_for: tuple[FeatureId, ...] = ()
     """The shared prerequisites that must be merged before it begins anew; it is blocked until then."""
     set_aside: SetAside | None = None

@@ -142,7 +142,7 @@ def _behaviour(
     kernel: Kernel, state: FeatureState, plan: Plan | None, runs: Mapping[str, RunSummary]
 ) -> BehaviourChanges:
     compared = [runs[mode].tests for mode in _MODES_COMPARED if mode in runs and "comparison" in runs[mode].tests]
-    planned = (plan.test_changes or ()) if plan is not None else ()
+    planned = (*state.test_changes, *((plan.test_changes or ()) if plan is not None else ()))
     tests = compared[0] if compared else {}
     policy, mask = kernel.config().policy, kernel.redact.mask_secrets
     return behaviour_changes(kernel.git.objects, state, policy, planned=planned, tests=tests, mask=mask)
