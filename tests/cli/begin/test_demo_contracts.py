@@ -87,11 +87,16 @@ def check_build(report: dict[str, Any], root: Path) -> None:
     assert {each["build_cycle"] for each in build["commits"]} == {"shelf-labels-b1"}
     assert git(root, "rev-parse", f"{branch}^{{tree}}").strip() == build["phases"][1]["sign_off"]["tree"]
     assert build["questions"] == [{"question_id": "q1", "answer": "Cut it"}]
-    assert [(each["count"], each["resolved"], each["method"]) for each in build["errors"]] == [
-        (1, True, "phase-complete")
-    ]
+    assert sorted((each["count"], each["resolved"], each["method"]) for each in build["errors"]) == [
+        (1, True, "auto-fix"), (1, True, "phase-complete"),
+    ]  # fmt: skip
     assert set(build["audit"].values()) == {"PASS"}
-    assert build["contract_reads"] == {"forge_builder": ["phases", "blueprint", "stack", "schema", "physics"]}
+    assert build["contract_reads"] == {
+        "scout": ["phases", "manifesto", "schema", "physics"],
+        "coder": ["phases", "stack", "schema", "physics"],
+        "auditor": ["boundaries", "schema"],
+        "fixer": ["schema"],
+    }
     assert (report["seal"]["verdict"], report["seal"]["valid"], len(report["seal"]["dimensions"])) == (
         "CERTIFIED", True, 9,
     )  # fmt: skip
@@ -106,6 +111,7 @@ def test_the_demo_says_what_it_does_and_removes_what_it_made(tmp_path: Path) -> 
     assert "seed-library: 9 contracts in 18 turns" in ran.err
     assert "violated at parcels/web/app.py:32" in ran.err
     assert "seed-library-b1 reads version 1 of manifesto" in ran.out
-    assert "shelf-labels-b1 was built in 2 phases with 6 tests and 4 commits on forge/build-shelf-labels-b1" in ran.out
+    assert "shelf-labels-b1 was built in 2 phases with 6 tests and 5 commits on forge/build-shelf-labels-b1" in ran.out
     assert "Phase 0 was said to be done once before it was. The verification did not pass" in ran.out
+    assert "2 errors were met and resolved: auto-fix, phase-complete." in ran.out
     assert list(tmp_path.glob("aop-demo-*")) == []

@@ -13,11 +13,13 @@ from aop.adapters.models.rehearsed import Calls, RehearsedModel, RehearsedReply,
 from aop.adapters.projects.sample_repository import sample_files
 from aop.brains.budgets import CallLimits
 from aop.brains.model_brain import ModelBrain
+from aop.brains.ports import FINISH
 from aop.brains.prices import Prices
 from aop.cli.forge.builds.build import tool_refusals
 from aop.cli.shell.repository import call_tool
 from aop.core.errors import Json, ReplayDiverged
 from aop.core.redaction.redactor import Redactor
+from aop.core.roles import Role
 from aop.forge.broker.fetches import fetches_of_build
 from aop.forge.builds.documents import BuildCycle
 from aop.forge.builds.run.build_parts import BuildHeld
@@ -29,36 +31,100 @@ PROJECT = "shelf-labels"
 QUESTION = "Is a name that does not fit on a label cut, or refused?"
 ANSWER = "Cut it"
 LONGEST_WAIT_SECONDS = 30.0
+BUILD = f"{PROJECT}-b1"
 STORE = "labels/store.py"
-TESTS: tuple[str, Mapping[str, Json]] = ("run_tests", {"command": "python3 -m unittest discover -s labels -t ."})
+TESTS: tuple[str, Mapping[str, Json]] = ("run_command", {"command": "python3 -m unittest discover -s labels -t ."})
 
 PLAN_0 = "=== PLAN ===\n1. Write the store and its tests\n2. Write the application and its test\n=== END PLAN ==="
 PLAN_1 = "=== PLAN ===\n1. Make and list labels over HTTP, and say how to run it\n=== END PLAN ==="
 EVIDENCE_0 = ("labels/store.py, labels/tests/test_store.py", "labels/app.py, labels/tests/test_app.py")
 EVIDENCE_1 = ("labels/app.py, labels/tests/test_app.py", "README.md (no test: it is prose)")
-FIX: Mapping[str, Json] = {
-    "path": STORE,
-    "edits": [{"old": 'return f"{shelf} {recipient}"', "new": 'return f"{shelf} {recipient}"[:WIDTH]'}],
+FINDING: Mapping[str, Json] = {
+    "file_path": STORE,
+    "line_number": 15,
+    "severity": "MAJOR",
+    "description": "The table takes a text of any length.",
+    "recommendation": "Let the table refuse a text that the printer cannot print.",
+    "contract": "schema",
+    "section": "labels",
 }
 
 
-def rehearsed_builder(data: Path) -> ModelBrain:
-    """Return a brain that builds Shelf Labels: it asks once, and signs off once before its tests pass."""
+def rehearsed_crew(data: Path) -> Mapping[Role, ModelBrain]:
+    """Return a team that builds Shelf Labels.
+
+    Its coder asks once, and signs off once before its tests pass; its auditor has a finding, which its fixer repairs.
+    """
+    return {
+        role: ModelBrain(RehearsedModel(scripts), Prices({}), SystemClock(), Redactor(), CallLimits())
+        for role, scripts in {
+            Role.SCOUT: [_scouted(0, "schema"), _scouted(1, "physics")],
+            Role.CODER: [_coded_first(data / "phase_0"), _coded_second(data / "phase_1")],
+            # The script whose cue comes first is played: an auditor that had findings looks again.
+            Role.AUDITOR: [
+                _audited("your earlier findings"),
+                _audited("Audit phase 0", FINDING),
+                _audited("Audit phase 1"),
+            ],
+            Role.FIXER: [_fixed()],
+        }.items()
+    }
+
+
+def _scouted(phase: int, contract: str) -> Script:
+    report: Mapping[str, Json] = {
+        "directory_tree": "parcels/ is an application of its own; labels/ is new",
+        "directives": ["boundaries /layers/0: only the store speaks SQL"],
+    }
+    fetched = (_window(phase), _contract("manifesto"), _contract(contract))
+    return Script(cue=f"Look at phase {phase}", replies=(RehearsedReply(fetched), _result(report)))
+
+
+def _coded_first(files: Path) -> Script:
     asked = ("forge_ask_clarification", {"question": QUESTION, "options": [ANSWER, "Refuse it"]})
     replies = (
-        RehearsedReply((_window(0), _contract("blueprint"), _contract("stack"), _contract("schema"))),
+        RehearsedReply((_window(0), _contract("stack"), _contract("schema"))),
         RehearsedReply((asked,), PLAN_0),
-        RehearsedReply(_writes(data / "phase_0")),
+        RehearsedReply(_writes(files)),
         RehearsedReply((), f"{_done(1, 2)}\n{_sign_off(0, EVIDENCE_0)}"),
-        RehearsedReply((("edit_file", FIX), TESTS)),
+        RehearsedReply((_edit('{recipient}"', '{recipient}"[:WIDTH]'), TESTS)),
         RehearsedReply((), _sign_off(0, EVIDENCE_0)),
-        RehearsedReply((_window(1), _contract("physics"))),
-        RehearsedReply(_writes(data / "phase_1"), PLAN_1),
-        RehearsedReply((TESTS,), _done(1)),
-        RehearsedReply((), _sign_off(1, EVIDENCE_1)),
     )
-    script = Script(cue="# Project: Shelf Labels", replies=replies)
-    return ModelBrain(RehearsedModel([script]), Prices({}), SystemClock(), Redactor(), CallLimits())
+    return Script(cue="Begin phase 0", replies=replies)
+
+
+def _coded_second(files: Path) -> Script:
+    replies = (
+        RehearsedReply((_window(1), _contract("stack"), _contract("physics"))),
+        RehearsedReply(_writes(files), PLAN_1),
+        RehearsedReply((TESTS,)),
+        RehearsedReply((), f"{_done(1)}\n{_sign_off(1, EVIDENCE_1)}"),
+    )
+    return Script(cue="Begin phase 1", replies=replies)
+
+
+def _audited(cue: str, *findings: Mapping[str, Json]) -> Script:
+    verdict = "REQUEST_CHANGES" if findings else "APPROVE"
+    report: Mapping[str, Json] = {
+        "verdict": verdict,
+        "summary": "Read against the contracts.",
+        "findings": [dict(each) for each in findings],
+    }
+    return Script(cue=cue, replies=(RehearsedReply((_contract("boundaries"), _contract("schema"))), _result(report)))
+
+
+def _fixed() -> Script:
+    read = ("forge_get_build_contracts", {"contract_types": ["schema"], "section": "labels"})
+    replies = (
+        RehearsedReply((read,)),
+        RehearsedReply((_edit("text TEXT NOT NULL", "text TEXT NOT NULL CHECK (length(text) <= 24)"),)),
+        _result({"fix_summary": "1: repaired."}),
+    )
+    return Script(cue=f"Build `{BUILD}`", replies=replies)
+
+
+def _result(value: Mapping[str, Json]) -> RehearsedReply:
+    return RehearsedReply(((FINISH, value),))
 
 
 def _window(phase: int) -> tuple[str, Mapping[str, Json]]:
@@ -66,7 +132,11 @@ def _window(phase: int) -> tuple[str, Mapping[str, Json]]:
 
 
 def _contract(name: str) -> tuple[str, Mapping[str, Json]]:
-    return "forge_get_contract", {"name": name}
+    return "forge_get_project_contract", {"contract_type": name}
+
+
+def _edit(old: str, new: str) -> tuple[str, Mapping[str, Json]]:
+    return "edit_file", {"path": STORE, "edits": [{"old": old, "new": new}]}
 
 
 def _writes(folder: Path) -> Calls:
@@ -98,13 +168,13 @@ class DemoBuild:
         """Build the project, answer its question, and return the build, its seal and the default branch."""
         default = self._app.gateway.kernel.config().policy.worktree.base_branch
         heads = self._app.repository.branches
-        before, builder = heads.head(default), rehearsed_builder(self._data)
+        before, crew = heads.head(default), rehearsed_crew(self._data)
         self._accept_old_code()
-        self._say(f"a rehearsed model builds {PROJECT}; aop forge build {PROJECT}")
+        self._say(f"a rehearsed team builds {PROJECT}; aop forge build {PROJECT} --crew team")
         with _refusals(), ThreadPoolExecutor(1) as pool:
-            work = ProjectBuild(self._app, self._app.person, PROJECT, "solo", self._report)
+            work = ProjectBuild(self._app, self._app.person, PROJECT, "team", self._report)
             answered = pool.submit(self._answer, work.build_id)
-            work.run(lambda _role: builder, lambda: None)
+            work.run(crew.__getitem__, lambda: None)
             questions = [answered.result()]
         checked = self._call("forge.build_verify_seal", build_id=work.build_id)
         self._say(f"{work.build_id}: sealed {checked['seal']['verdict']}; aop forge verify {work.build_id}")

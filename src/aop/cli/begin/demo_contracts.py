@@ -268,7 +268,10 @@ def _report_text(report: Mapping[str, Any], *, keep: bool) -> str:
         f"  aop forge show parcel-desk physics --repo {root}",
         f"  aop forge check parcel-desk --repo {root}",
         f"  aop forge tokens {pinned['build_id']} --repo {root}",
-        *(f"  aop forge {verb} {report['build']['build_id']} --repo {root}" for verb in ("status", "log", "audit")),
+        *(
+            f"  aop forge {verb} {report['build']['build_id']} --repo {root}"
+            for verb in ("status", "log", "errors", "audit")
+        ),
         f"  git -C {root} log --stat {report['build']['branch']}",
     ]
     return "\n".join(
@@ -297,3 +300,5 @@ def _build_lines(report: Mapping[str, Any]) -> Iterator[str]:
     for phase in built["phases"]:
         for reason in phase["refused"]:
             yield f"Phase {phase['number']} was said to be done once before it was. {reason}"
+    resolved = sorted(each["method"] for each in built["errors"] if each["resolved"])
+    yield f"{count(len(resolved), 'error')} were met and resolved: {', '.join(resolved)}."
