@@ -8,13 +8,11 @@ import random
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.brains.endpoints import Endpoint, Step
 from tests.forge.builds.notes_app import BASE, PHASE_0, PHASE_1
 from tests.forge.builds.run.builders import (
     BUILD,
@@ -28,7 +26,8 @@ from tests.forge.builds.run.builders import (
     Said,
     notes_repository,
 )
-from tests.forge.generation.writers import env_for, replies_in
+from tests.forge.builds.run.endpoint import BuilderEndpoint, building
+from tests.forge.generation.writers import env_for
 from tests.racing import until
 from tests.world import git
 
@@ -37,34 +36,6 @@ ASKED = ("forge_ask_clarification", {"question": "Which colour?"})
 SCRIPT = (Said(calls=(*FETCH_0, ASKED)), WRITTEN_0, DONE_0, SIGNED_0, *BUILDING_1, SIGNED_1)
 LONGEST_SECONDS = 300.0
 KILLED = -9
-
-
-class BuilderEndpoint(Endpoint):
-    """A provider whose reply follows from the request alone, so that processes can come and go."""
-
-    def __init__(self) -> None:
-        super().__init__("openai", [])
-        self.asked: list[int] = []
-        """The turn of each request, from 1."""
-
-    def next_step(self) -> Step:
-        turn = 1 + replies_in(self.heard[-1].body)
-        self.asked.append(turn)
-        return Step(text=SCRIPT[turn - 1].text, calls=SCRIPT[turn - 1].calls)
-
-
-@contextmanager
-def building() -> Iterator[BuilderEndpoint]:
-    """Serve the model that builds Notes."""
-    server = BuilderEndpoint()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 class KilledBuild:
@@ -148,7 +119,7 @@ def processes_below(folder: Path) -> list[str]:
 
 def survive(folder: Path, *, kills: int, seed: int) -> int:
     """Kill one build so many times, or until it has ended before; return how often it was killed."""
-    with building() as server:
+    with building(SCRIPT) as server:
         build, ending, killed = KilledBuild(folder, server, seed), KILLED, 0
         while ending == KILLED and killed < kills:
             ending = build.life()
