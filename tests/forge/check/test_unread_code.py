@@ -149,6 +149,31 @@ def test_what_registers_no_route_makes_nothing_unknown(tmp_path: Path, file: str
     assert verdicts(tmp_path, {file: text}) == {}
 
 
+@pytest.mark.parametrize(
+    ("file", "text", "name"),
+    [
+        ("birdlog/models.py", "from peewee import Model\n", "peewee"),
+        ("birdlog/models.py", "import tortoise.models as models\n", "tortoise"),
+        ("web/models.js", "const { DataTypes } = require('sequelize');\n", "sequelize"),
+        ("web/models.ts", "import { pgTable } from 'drizzle-orm/pg-core';\n", "drizzle-orm"),
+        ("models.go", 'package main; import "gorm.io/gorm"\n', "gorm.io/gorm"),
+        ("src/models.rs", "use diesel::prelude::*;\n", "diesel"),
+        ("src/Models.java", "import org.jooq.DSLContext;\n", "org.jooq"),
+    ],
+)
+def test_a_table_of_a_library_that_is_not_read_is_unknown_and_not_missing(
+    tmp_path: Path, file: str, text: str, name: str
+) -> None:
+    members = CODE["migrations/1.sql"].splitlines(keepends=True)[0]
+    found = verdicts(tmp_path, {file: text, "migrations/1.sql": members})
+    why = f"unknown: The tables of `{name}` are not read, at {file}:1."
+    assert found == {"schema.sightings": why, "schema.undeclared": why}
+
+
+def test_a_module_of_the_project_with_the_name_of_such_a_library_makes_nothing_unknown(tmp_path: Path) -> None:
+    assert verdicts(tmp_path, {"peewee.py": "", "birdlog/more.py": "import peewee\n"}) == {}
+
+
 def test_a_route_that_is_never_mounted_does_not_prove_a_path(tmp_path: Path) -> None:
     found = verdicts(tmp_path, {"birdlog/app.py": APP.replace("app.include_router(router)\n", "")})
     why = "unknown: The prefix of 3 routes is not known, the first at birdlog/routers/sightings.py:18."

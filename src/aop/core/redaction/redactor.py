@@ -81,6 +81,8 @@ def mask_json(value: Json, redact: Callable[[str], str]) -> Json:
     match value:
         case str():
             return redact(value)
+        case int() | float() | None:
+            return value
         case Mapping():
             return {redact(name): mask_json(part, redact) for name, part in value.items()}
         case list() | tuple():

@@ -9,6 +9,7 @@ from aop.forge.check.unread_code import unread_for_tables
 from aop.forge.contracts.shapes.schema import Schema, SchemaTable
 from aop.forge.contracts.types import ContractType
 from aop.forge.scan.routes import FoundTable, tables_of
+from aop.forge.scan.unread_tables import unread_tables
 
 MIGRATIONS = frozenset({"sql", "alembic"})
 """Sources in which a later file may add a column that an earlier one lacks."""
@@ -18,7 +19,8 @@ _BOOKKEEPING = frozenset({"alembic_version", "django_migrations", "schema_migrat
 def table_clauses(schema: Schema, contracts: CheckedContracts, code: Code) -> Iterator[Clause]:
     """Judge each table of the contract, and the tables that it does not name."""
     found = tables_of(code.inventory)
-    unread = unread_for_tables(code, contracts.boundaries)
+    libraries = unread_tables(code.inventory)
+    unread = unread_for_tables(code, contracts.boundaries) or (f"{libraries[0]}." if libraries else "")
     if not found:
         unread = "No table was found in the code; its definition may not be one that is read."
     for table in schema.tables:

@@ -38,11 +38,11 @@ class FoundTable(Struct, frozen=True, kw_only=True, gc=False):
     line: int
 
 
-def routes_of(inventory: Inventory) -> tuple[FoundRoute, ...]:
-    """Return all routes, sorted by path and method."""
+def routes_of(inventory: Inventory, targets: TargetFinder | None = None) -> tuple[FoundRoute, ...]:
+    """Return all routes, sorted by path and method; `targets` if the files behind imports are known already."""
     if not any(source.facts.routes for source in inventory.sources):
         return ()
-    finder = PrefixFinder(inventory)
+    finder = PrefixFinder(inventory, targets)
     found = {
         FoundRoute(
             method=fact.method,
@@ -85,8 +85,9 @@ def imports_between(imports: Imports, importing: str, imported: str) -> Iterator
 class PrefixFinder:
     """Follows the mounts of routers from file to file."""
 
-    def __init__(self, inventory: Inventory) -> None:
+    def __init__(self, inventory: Inventory, targets: TargetFinder | None = None) -> None:
         self._inventory = inventory
+        self._targets = targets
         self._mounts: dict[tuple[str, str], list[tuple[str, MountFact]]] = {}
         self._routers = {(source.path, each.router) for source in inventory.sources for each in source.facts.routes}
         self._routers |= {(source.path, each.owner) for source in inventory.sources for each in source.facts.mounts}
@@ -101,7 +102,7 @@ class PrefixFinder:
     @cached_property
     def targets(self) -> TargetFinder:
         """The files behind imports, looked for only where something is mounted or taken from a framework."""
-        return TargetFinder(self._inventory)
+        return self._targets or TargetFinder(self._inventory)
 
     def prefixes(self, file: str, router: str) -> list[tuple[str, bool]]:
         """Return each prefix of a router, and whether all of it is known."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from aop.forge.scan.file_facts import UNKNOWN, ImportFact, Language, MountFact
+from aop.forge.scan.file_facts import UNKNOWN, Language, MountFact
+from aop.forge.scan.imports.import_targets import TargetFinder
+from aop.forge.scan.imports.libraries import LibraryNames, is_outside
 from aop.forge.scan.inventory import Inventory, SourceFile
 from aop.forge.scan.routes import PrefixFinder
 
@@ -31,7 +32,7 @@ UNREAD_FRAMEWORKS: Mapping[Language, tuple[str, ...]] = {
     "rust": tuple("axum actix_web rocket warp tide poem salvo hyper".split()),
 }
 """Modules by which code serves routes in a form that is not read, by language."""
-_SEPARATORS: Mapping[Language, str] = {"python": ".", "java": ".", "rust": "::"}
+_FRAMEWORKS = LibraryNames(UNREAD_FRAMEWORKS)
 
 
 class UnreadRoutes(Struct, frozen=True, gc=False):
@@ -45,9 +46,9 @@ class UnreadRoutes(Struct, frozen=True, gc=False):
         return f"{self.reason}, at {self.file}:{self.line}"
 
 
-def unread_routes(inventory: Inventory) -> tuple[UnreadRoutes, ...]:
+def unread_routes(inventory: Inventory, targets: TargetFinder | None = None) -> tuple[UnreadRoutes, ...]:
     """Return the places outside of tests that serve routes which are not read; of a framework the first."""
-    finder = PrefixFinder(inventory)
+    finder = PrefixFinder(inventory, targets)
     found: dict[str, UnreadRoutes] = {}
     for source in inventory.sources:
         if not source.is_test:
@@ -57,36 +58,14 @@ def unread_routes(inventory: Inventory) -> tuple[UnreadRoutes, ...]:
 
 
 def _of_file(source: SourceFile, finder: PrefixFinder) -> Iterator[UnreadRoutes]:
-    frameworks, separator = _frameworks(source.language), _separator(source.language)
-    for fact in source.facts.imports:
-        alike = frameworks.get(fact.target.partition(separator)[0], ())
-        name = next((each for each in alike if _takes(fact, each, separator)), "")
-        if name and not any(True for _ in finder.targets.targets(source, fact)):
+    for fact, name in _FRAMEWORKS.taken_by(source):
+        if is_outside(source, fact, finder.targets):
             yield UnreadRoutes(source.path, fact.line, f"The routes of `{name}` are not read")
     for line in source.facts.unread_routes:
         yield UnreadRoutes(source.path, line, "A route is registered in a form that is not read")
     for mount in source.facts.mounts if source.language == "python" else ():
         if not _is_followed(source, mount, finder):
             yield UnreadRoutes(source.path, mount.line, "The routes that are mounted here are not read")
-
-
-@cache
-def _frameworks(language: Language) -> Mapping[str, Sequence[str]]:
-    """Return the frameworks of a language by the first part of their names: few imports begin with one."""
-    found: dict[str, list[str]] = {}
-    for name in UNREAD_FRAMEWORKS.get(language, ()):
-        found.setdefault(name.partition(_separator(language))[0], []).append(name)
-    return found
-
-
-def _separator(language: Language) -> str:
-    return _SEPARATORS.get(language, "/")
-
-
-def _takes(fact: ImportFact, module: str, separator: str) -> bool:
-    """Tell whether an import takes a module, or something below it."""
-    taken = [fact.target, *(f"{fact.target}{separator}{name.partition(' as ')[0]}" for name in fact.names)]
-    return any(each == module or each.startswith(module + separator) for each in taken)
 
 
 def _is_followed(source: SourceFile, mount: MountFact, finder: PrefixFinder) -> bool:

@@ -63,7 +63,7 @@ def settings_in(path: str) -> Language | None:
 
 def is_vendored(path: str) -> bool:
     """Tell whether a file is code of others that was put into the repository."""
-    return any(part in VENDORED for part in path.split("/")[:-1])
+    return not VENDORED.isdisjoint(path.split("/")[:-1])
 
 
 def is_test(path: str) -> bool:
@@ -73,7 +73,9 @@ def is_test(path: str) -> bool:
 
 def is_manifest(path: str) -> bool:
     """Tell whether a file says which packages the project needs."""
-    return path.rpartition("/")[2] in MANIFESTS or _REQUIREMENTS.fullmatch(path) is not None
+    if path.endswith((".txt", ".in")):
+        return _REQUIREMENTS.fullmatch(path) is not None
+    return path.rpartition("/")[2] in MANIFESTS
 
 
 def is_lock(path: str) -> bool:

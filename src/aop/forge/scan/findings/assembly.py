@@ -12,11 +12,12 @@ from aop.forge.scan.findings.checks import CheckSubject, run_checks, score_of
 from aop.forge.scan.findings.dependencies import lies_of, packages_of, runtimes_of
 from aop.forge.scan.findings.dossier import dossier_of, grade_of
 from aop.forge.scan.findings.stack import language_shares, stack_of
-from aop.forge.scan.imports.import_targets import Imports, resolve_imports
+from aop.forge.scan.imports.import_targets import Imports, TargetFinder, resolve_imports
 from aop.forge.scan.inventory import Inventory, ScanWarning
 from aop.forge.scan.report import Architecture, Metadata, Metrics, ScanReport
 from aop.forge.scan.routes import FoundRoute, FoundTable, routes_of, tables_of
-from aop.forge.scan.unread_routes import unread_routes
+from aop.forge.scan.unread_routes import UnreadRoutes, unread_routes
+from aop.forge.scan.unread_tables import unread_tables
 
 MOST_WARNINGS = 100
 """Of one kind; the rest is one line with their number."""
@@ -27,8 +28,9 @@ READ_FRAMEWORKS = frozenset(("django", "express", "fastapi", "flask", "@nestjs/c
 
 def report_of(inventory: Inventory, *, name: str) -> ScanReport:
     """Return the report of a commit; `name` is that of the project."""
-    imports = resolve_imports(inventory)
-    routes, tables, packages = routes_of(inventory), tables_of(inventory), packages_of(inventory)
+    targets = TargetFinder(inventory)
+    imports = resolve_imports(inventory, targets)
+    routes, tables, packages = routes_of(inventory, targets), tables_of(inventory), packages_of(inventory)
     architecture = architecture_of(inventory, imports)
     metrics = _metrics(inventory, imports, architecture, routes, tables, dependencies=len(packages))
     lies = lies_of(inventory)
@@ -54,7 +56,10 @@ def report_of(inventory: Inventory, *, name: str) -> ScanReport:
         dossier=dossier_of(metadata, stack, metrics, checks, score),
         metrics=metrics,
         checks=checks,
-        unknown=tuple(_unknown(inventory, imports, routes)),
+        unknown=(
+            *_unknown(inventory, imports, routes, unread_routes(inventory, targets)),
+            *(f"{each}." for each in unread_tables(inventory, targets)),
+        ),
         warnings=tuple(_capped((*inventory.warnings, *lies))),
         files_analysed=len(inventory.sources) + len(inventory.manifests) + len(inventory.locks),
         health_grade=grade_of(score),
@@ -103,13 +108,15 @@ def _description(inventory: Inventory) -> str:
     return next((text for _, _, text in sorted(told) if text), inventory.readme or UNKNOWN)
 
 
-def _unknown(inventory: Inventory, imports: Imports, routes: Sequence[FoundRoute]) -> Iterator[str]:
-    used = {each.package: f"{each.file}:{each.line}" for each in reversed(imports.outside)}
-    unread = unread_routes(inventory)
+def _unknown(
+    inventory: Inventory, imports: Imports, routes: Sequence[FoundRoute], unread: Sequence[UnreadRoutes]
+) -> Iterator[str]:
     yield from (f"{each}." for each in unread[:MOST_UNREAD])
     if len(unread) > MOST_UNREAD:
         yield f"{count(len(unread) - MOST_UNREAD, 'more place')} with routes that are not read."
-    for package in sorted(READ_FRAMEWORKS & used.keys()) if not routes else ():
+    named = [each for each in imports.outside if each.package in READ_FRAMEWORKS] if not routes else []
+    used = {each.package: f"{each.file}:{each.line}" for each in reversed(named)}
+    for package in sorted(used):
         yield f"The routes of `{package}`, imported at {used[package]}: none was found in a form that is read."
     partial = [route for route in routes if not route.complete]
     if partial:

@@ -42,20 +42,18 @@ class Imports(Struct, frozen=True, kw_only=True):
     outside: tuple[OutsideImport, ...]
 
 
-def resolve_imports(inventory: Inventory) -> Imports:
-    """Return the target of each import."""
-    finder = TargetFinder(inventory)
+def resolve_imports(inventory: Inventory, targets: TargetFinder | None = None) -> Imports:
+    """Return the target of each import; `targets` if the files behind them are known already."""
+    finder = targets or TargetFinder(inventory)
     edges: list[ImportEdge] = []
     outside: list[OutsideImport] = []
     for source in inventory.sources:
         path = source.path
         for fact in source.facts.imports:
-            targets, package = finder.find(source, fact)
-            if targets:
+            files, package = finder.find(source, fact)
+            if files:
                 edges += [
-                    ImportEdge(file=path, line=fact.line, target=each, late=fact.late)
-                    for each in targets
-                    if each != path
+                    ImportEdge(file=path, line=fact.line, target=each, late=fact.late) for each in files if each != path
                 ]
             elif package:
                 outside.append(OutsideImport(file=path, line=fact.line, package=package))

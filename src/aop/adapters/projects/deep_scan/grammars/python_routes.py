@@ -45,7 +45,7 @@ class Router(Struct, frozen=True):
 def harvest_routes(source: ParsedSource, found: Harvest) -> None:
     """Gather the routes of a Python file."""
     routers = _routers(source) if source.holds(b"FastAPI", b"APIRouter", b"Flask", b"Blueprint") else {}
-    for _, decorator in source.line_tokens(_DECORATORS) if source.holds(b"@") else ():
+    for decorator in source.line_tokens(_DECORATORS) if source.holds(b"@") else ():
         if decorator.type == "decorator" and decorator.named_child_count:
             _harvest_decorator(source, decorator, routers, found)
     for _, attribute in source.tokens(_MOUNTS) if source.holds(b"include_router", b"register_blueprint") else ():

@@ -19,7 +19,7 @@ _PLAIN_FROM = re.compile(rb"from[ ]([\w.]{1,200})[ ]import[ ](?:" + _NAMES + rb"
 def harvest(source: ParsedSource) -> Harvest:
     """Gather the facts of a Python file."""
     found = Harvest()
-    for _, node in source.line_tokens(_STATEMENTS):
+    for node in source.line_tokens(_STATEMENTS):
         match node.type:
             case "function_definition":
                 found.add_function(node)
