@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sysconfig
 import venv
@@ -269,6 +270,23 @@ def test_without_a_repository_a_check_of_files_reads_what_a_gitignore_names(repo
     (plain / ".gitignore").write_text("*\n")
     ran = run_aop(plain, "forge", "check", "bird-log", "--contracts", "contracts", "--json")
     assert (ran.code, violations(ran)) == (1, [("pattern", "birdlog/repos/store.py", 2)])
+
+
+def test_a_folder_of_contracts_with_a_pipe_is_refused_by_name(repository: Path) -> None:
+    boundaries = exported(repository) / file_name(ContractType.BOUNDARIES)
+    boundaries.unlink()
+    os.mkfifo(boundaries)
+    ran = check(repository, "--contracts", "contracts", "--json")
+    assert (ran.code, ran.json["error"]["code"]) == (2, "input_path_not_found")
+    assert ran.json["error"]["message"] == "`contracts/boundaries.json` cannot be read: it is not a plain file."
+
+
+def test_a_report_is_not_written_through_a_link(repository: Path) -> None:
+    kept = repository / "kept.txt"
+    kept.write_text("mine\n")
+    (repository / "report.xml").symlink_to(kept)
+    ran = check(repository, "--junit", "report.xml", "--json")
+    assert (ran.code, ran.json["error"]["code"], kept.read_text()) == (2, "input_path_not_found", "mine\n")
 
 
 def test_a_known_violation_of_the_contract_is_accepted(repository: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import uuid
 from contextlib import suppress
+from errno import ELOOP
 from pathlib import Path
+from stat import S_ISREG
 
 from aop.core.errors import InputPathNotFound, InvalidCliArgs
 
@@ -27,6 +29,38 @@ def read_text(path: Path) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         raise InvalidCliArgs(f"`{path}` is not UTF-8.") from error
+
+
+def read_plain_file(path: Path, *, most: int) -> bytes | None:
+    """Return at most so many bytes of a file, None if there is none; a link, a pipe or a device is not followed.
+
+    Raises: InputPathNotFound.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        reason = "it is a link" if error.errno == ELOOP else error.strerror
+        raise InputPathNotFound(f"`{path}` cannot be read: {reason}.") from error
+    try:
+        if not S_ISREG(os.fstat(descriptor).st_mode):
+            raise InputPathNotFound(f"`{path}` cannot be read: it is not a plain file.")
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(most)
+    finally:
+        os.close(descriptor)
+
+
+def put_plain_file(path: Path, content: bytes) -> None:
+    """Write a file whole, in place of one that is there, but not of a link, a pipe or a device.
+
+    Raises: InputPathNotFound.
+    """
+    with suppress(FileNotFoundError):
+        if not S_ISREG(os.lstat(path).st_mode):
+            raise InputPathNotFound(f"`{path}` cannot be written: it is a link, or not a plain file.")
+    put_file(path, content, replace=True)
 
 
 def put_file(path: Path, content: bytes, *, replace: bool) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from aop.adapters.files.user_files import put_plain_file, read_plain_file
 from aop.cli.forge.action import Action, declare_project
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import call_tool, open_app
@@ -50,7 +51,7 @@ def check(arguments: argparse.Namespace, terminal: Terminal) -> int:
     answer = _in_folder(arguments, terminal) if arguments.contracts is not None else _at_commit(arguments, terminal)
     report = msgspec.convert(answer.data, CheckReport)
     if arguments.junit is not None:
-        _write(Path(arguments.junit), junit_report(report, arguments.project))
+        put_plain_file(Path(arguments.junit), junit_report(report, arguments.project).encode())
     code = Exit.FAILED if report.violated else Exit.NOT_PROVEN if report.unknown else Exit.OK
     accept = f"aop forge check {arguments.project} --accept CLAUSE" if arguments.contracts is None else ""
     return terminal.answer(answer, lambda _data: _show(report, accept, terminal), code=code)
@@ -87,21 +88,15 @@ def _texts(folder: Path) -> Mapping[ContractType, str]:
         raise InputPathNotFound(f"`{folder}` is not a folder.")
     texts = {}
     for each in CONTRACT_TYPES:
-        try:
-            with (folder / file_name(each)).open("rb") as stream:
-                texts[each] = stream.read(MAX_CONTRACT_BYTES + 1).decode("utf-8")
-        except FileNotFoundError:
+        path = folder / file_name(each)
+        content = read_plain_file(path, most=MAX_CONTRACT_BYTES + 1)
+        if content is None:
             continue
-        except (OSError, UnicodeDecodeError) as error:
-            raise InputPathNotFound(f"`{folder / file_name(each)}` cannot be read as text.") from error
+        try:
+            texts[each] = content.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InputPathNotFound(f"`{path}` cannot be read as text.") from error
     return texts
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputPathNotFound(f"`{path}` cannot be written: {error.strerror}.") from error
 
 
 def _show(report: CheckReport, accept: str, terminal: Terminal) -> None:
