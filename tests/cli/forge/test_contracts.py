@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import stat
@@ -67,6 +68,8 @@ def test_an_edit_is_a_new_version_that_history_diff_and_show_know(repository: Pa
     assert shown[-2:] == ["+", "+Buttons are large."]
     assert forge(repository, "show", "shop", "ui").out == EDITED
     assert forge(repository, "show", "shop", "ui", "--version", "1").out == NINE[UI]
+    copy = json.dumps({"project_id": "shop", "type": "contract", "key": "ui"})
+    assert run_aop(repository, "call", "forge_get_artifact", copy).json["data"]["content"] == EDITED
 
 
 def on_screen(root: Path, *words: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
+
 import pytest
 
 from aop.core.errors import ContractRefused
@@ -73,6 +75,13 @@ def test_the_name_of_the_fictional_project_is_refused_unless_the_answers_hold_it
     with pytest.raises(ContractRefused, match="the project of the examples"):
         refuse_borrowed_lines(T.STACK, sample.STACK.replace("Bird Log", name), "a club of bird watchers")
     refuse_borrowed_lines(T.STACK, sample.STACK.replace("Bird Log", name), f"we build {name}")
+
+
+@pytest.mark.parametrize("prompt", ["forge/prompts/contract_writer.md", "forge/prompts/roles/coder.md"])
+def test_a_line_of_a_prompt_is_refused_also_one_of_a_role(prompt: str) -> None:
+    line = (files("aop") / prompt).read_text(encoding="utf-8").split("\n")[0]
+    with pytest.raises(ContractRefused, match="is copied from an example or from a prompt"):
+        refuse_borrowed_lines(T.STACK, f"{sample.STACK}\n{line}\n", "a club of bird watchers")
 
 
 def test_words_of_the_tool_itself_are_refused() -> None:

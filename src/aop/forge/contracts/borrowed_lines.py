@@ -15,7 +15,7 @@ from aop.forge.contracts.types import ContractType
 SHORTEST_LINE = 30
 FEWEST_WORDS = 5
 
-_PROMPTS = ("forge", "gated", "supervisor")
+_PROMPTS = ("forge/prompts", "forge/prompts/roles", "gated/prompts", "supervisor/prompts")
 _OWN_NAMES = re.compile(r"\bagentic/orchestrator\b|\.aop/|\baop (?:forge|init|merge|run|serve|status)\b")
 _EXAMPLE_NAME = re.compile(r"task[\s_-]?flow", re.IGNORECASE)
 _MARKS = re.compile(r"[\s`*_#>|\"'-]+")
@@ -51,12 +51,10 @@ def _known_lines() -> frozenset[str]:
 
 
 def _prompts() -> Iterator[str]:
-    for room in _PROMPTS:
-        folder = files("aop") / room / "prompts"
-        if folder.is_dir():
-            for each in folder.iterdir():
-                if each.name.endswith(".md"):
-                    yield each.read_text(encoding="utf-8")
+    for folder in _PROMPTS:
+        for each in (files("aop") / folder).iterdir():
+            if each.name.endswith(".md"):
+                yield each.read_text(encoding="utf-8")
 
 
 def _is_sentence(plain: str) -> bool:

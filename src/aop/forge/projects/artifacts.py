@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 
 from msgspec import Struct
@@ -10,7 +11,7 @@ from aop.core.clock import timestamp
 from aop.core.errors import InvalidArguments, Json
 from aop.core.redaction.redactor import mask_json
 from aop.core.structs import copy_fields
-from aop.forge.projects.documents import Artifact, artifact_key
+from aop.forge.projects.documents import Artifact, ContractVersion, artifact_key
 from aop.kernel.gateway.calls import Kernel
 from aop.kernel.record.documents.base import next_version
 from aop.kernel.record.port import Snapshot, Transaction
@@ -51,6 +52,13 @@ def store_artifact(kernel: Kernel, tx: Transaction, place: ArtifactPlace, conten
     )
     tx.put(made, place.key)
     return made
+
+
+def copy_to_artifacts(kernel: Kernel, tx: Transaction, contracts: Iterable[ContractVersion]) -> None:
+    """Keep the newest contracts beside the other artifacts of their project, for a day (FORGE-144)."""
+    for each in contracts:
+        place = ArtifactPlace(project_id=each.project_id, artifact_type=CONTRACT_ARTIFACT, name=each.contract_type)
+        store_artifact(kernel, tx, place, each.content)
 
 
 def artifact_of(kernel: Kernel, view: Snapshot, place: ArtifactPlace) -> Artifact | None:

@@ -11,6 +11,7 @@ from aop.core.structs import copy_fields
 from aop.core.text.differences import unified_difference
 from aop.forge.contracts.readers import read_contract
 from aop.forge.contracts.types import ContractType, file_name
+from aop.forge.projects.artifacts import copy_to_artifacts
 from aop.forge.projects.batches import (
     contract_in,
     contracts_in,
@@ -164,6 +165,8 @@ def edit_contract(call: Call, arguments: EditContract) -> Outcome:
         contents = {arguments.contract_type: arguments.content}
         batch = store_contracts(call, tx, current, contents, author=call.principal.actor)
         entry = batch.contracts[arguments.contract_type]
+        if batch.number != before.number:
+            copy_to_artifacts(call.kernel, tx, [contract_in(tx, batch, arguments.contract_type)])
         return Edited(
             project_id=current.project_id,
             contract_type=arguments.contract_type,

@@ -12,9 +12,8 @@ from aop.core.errors import GenerationOutdated, Json, NoContracts
 from aop.forge.contracts.readers import MAX_CONTRACT_BYTES, read_contract
 from aop.forge.contracts.types import CONTRACT_TYPES, ContractType
 from aop.forge.generation.inputs import inputs_of
-from aop.forge.projects.artifacts import CONTRACT_ARTIFACT, ArtifactPlace, store_artifact
+from aop.forge.projects.artifacts import copy_to_artifacts
 from aop.forge.projects.batches import GENERATED, contracts_in, judged, newest_batch, store_contracts
-from aop.forge.projects.documents import ContractBatch
 from aop.forge.projects.owners import the_project
 from aop.forge.tools.projects import ProjectArguments
 from aop.kernel.gateway.calls import Call, Outcome, Tool, committed
@@ -116,7 +115,7 @@ def store(call: Call, arguments: Store, tx: Transaction) -> Outcome:
     for contract_type, content in arguments.contracts.items():
         read_contract(contract_type, content, project.mode)
     batch = store_contracts(call, tx, project, arguments.contracts, author=GENERATED)
-    _copy_to_artifacts(call, tx, batch)
+    copy_to_artifacts(call.kernel, tx, contracts_in(tx, batch))
     usage = {each.value: dict(used) for each, used in arguments.usage.items()}
     tx.append(
         call.event("contracts_generated", None, project_id=project.project_id, batch=batch.number, usage={**usage})
@@ -132,13 +131,6 @@ def store(call: Call, arguments: Store, tx: Transaction) -> Outcome:
         usage=usage,
         contradictions=len(judged(tx, project, batch).contradictions),
     )
-
-
-def _copy_to_artifacts(call: Call, tx: Transaction, batch: ContractBatch) -> None:
-    """Keep what was generated beside the other artifacts of the project, for a day (FORGE-144)."""
-    for each in contracts_in(tx, batch):
-        place = ArtifactPlace(project_id=batch.project_id, artifact_type=CONTRACT_ARTIFACT, name=each.contract_type)
-        store_artifact(call.kernel, tx, place, each.content)
 
 
 TOOLS = (
