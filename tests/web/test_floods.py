@@ -54,7 +54,7 @@ def head_of(server: Served, *lines: str) -> bytes:
         (["Content-Length: 200000"], b" " * 200_000, "400"),
         (["Transfer-Encoding: gzip, chunked"], b"0\r\n\r\n", "400"),
         (["Transfer-Encoding: chunked"], b"zz\r\n", "400"),
-        (["Content-Length: 2", "Content-Type: text/plain"], b"{}", "400"),
+        (["Content-Length: 2", "Content-Type: text/plain"], b"{}", "415"),
         (["Content-Length: 20"], b"[" * 20, "400"),
         ([], b"", "201"),
     ],

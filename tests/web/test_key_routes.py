@@ -111,8 +111,13 @@ def test_a_key_that_must_not_exist_is_not_made(
     assert len(get(server, PATH, key=master).json()["keys"]) == before
 
 
-def test_a_body_of_another_type_is_not_read(server: Served, master: str) -> None:
-    assert post(server, {}, master, **{"Content-Type": "text/plain"}).status_code == 400
+@pytest.mark.hostile("B03")
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
+def test_a_body_that_a_page_of_another_site_can_send_is_not_read(server: Served, master: str, kind: str) -> None:
+    refused = post(server, {}, master, **{"Content-Type": kind})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (415, "unsupported_content_type")
+    without_key = httpx2.post(server.origin + PATH, json={}, timeout=SECONDS)
+    assert without_key.status_code == 401
 
 
 def test_another_method_is_told_which_ones_there_are(server: Served, master: str) -> None:

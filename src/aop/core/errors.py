@@ -775,6 +775,13 @@ class NotARepository(Refusal):
     hint = "Change into a git repository with a work tree, or name one with `--repo PATH`."
 
 
+class BaseBranchUnreadable(Refusal):
+    """Git cannot read the files of the base branch: its commit, or an object of it, is missing or damaged."""
+
+    code = "base_branch_unreadable"
+    hint = "See what is missing with `git fsck`, and bring it back with `git fetch` or from another clone."
+
+
 class NoSpecsFound(Refusal):
     """There is no spec to work on."""
 
@@ -1375,6 +1382,14 @@ class WebhookUnauthorized(Refusal):
     code = "webhook_unauthorized"
     move = Move.ASK_PERSON
     hint = "Send `X-API-KEY` with the secret, or one `X-Hub-Signature: sha256=...` over the exact bytes of the body."
+
+
+class UnsupportedContentType(Refusal):
+    """The body of the request is not sent as JSON."""
+
+    code = "unsupported_content_type"
+    move = Move.CORRECT_USAGE
+    hint = "Send JSON as `Content-Type: application/json`."
 
 
 class WebhookUnsupported(Refusal):

@@ -48,6 +48,7 @@ _STATUSES: Mapping[type[errors.Refusal], int] = {
     errors.UnknownScanRun: 404,
     errors.UnknownRoute: 404,
     errors.MethodNotAllowed: 405,
+    errors.UnsupportedContentType: 415,
     errors.HostNotAllowed: 421,
     errors.TooManyRequests: 429,
     errors.InternalError: 500,

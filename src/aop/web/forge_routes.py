@@ -254,7 +254,7 @@ def openapi_bytes() -> bytes:
             scope=each.scope,
             status=each.status,
             body=None if each.method == "GET" or each.body is NoBody else each.body,
-            refusals=(400, *ALWAYS),
+            refusals=(400, *ALWAYS) if each.method == "GET" else (400, *ALWAYS, 415),
             is_tagged=False,
         )
         for each in TOOL_ROUTES

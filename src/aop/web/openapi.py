@@ -31,6 +31,7 @@ REFUSALS: Mapping[int, str] = {
     401: "No key, or one that is unknown or revoked.",
     403: "The key has not the scope, or a person does this at the terminal.",
     404: "Unknown, or not yours.",
+    415: "The body is not sent as JSON.",
     429: "Too many requests; `Retry-After` says when to come again.",
 }
 ALWAYS = (401, 403, 404, 429)

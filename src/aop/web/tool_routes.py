@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from aop.core.errors import InvalidArguments, Json, Refusal
+from aop.core.errors import InvalidArguments, Json, Refusal, UnsupportedContentType
 from aop.forge.projects.keys import KEYS_SCOPE
 from aop.forge.tools.api_keys import KeyFacts, Keys, MadeKey
 from aop.kernel.gateway.calls import Envelope
@@ -144,7 +144,7 @@ def _decoded(content: bytes, shape: type[Struct]) -> Struct:
 async def _read_body(request: Request) -> bytes:
     kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise InvalidArguments("The content type is not `application/json`.")
+        raise UnsupportedContentType("The content type is not `application/json`.")
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_SECONDS):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from aop.adapters.config.reader import bundled_texts, read_config
-from aop.core.errors import InvalidConfiguration
+from aop.core.errors import BaseBranchUnreadable, Fault, InvalidConfiguration
 from aop.core.ids import CommitId, ObjectId, TreeId
 from aop.kernel.config.in_force import Config
 from aop.kernel.config.loader import ConfigTexts, load_config
@@ -149,6 +149,18 @@ def test_a_broken_policy_is_refused_wherever_it_counts(tmp_path: Path, text: str
         f"main:{FOLDER}/policy.yaml",
         f"checkout:{FOLDER}/policy.yaml",
     )
+
+
+class Damaged(Repository):
+    """A repository whose branches name commits that are not there."""
+
+    def tree_of(self, commit: CommitId) -> TreeId:
+        raise Fault(f"There is no commit `{commit}` in the repository.")
+
+
+def test_a_branch_that_names_a_missing_commit_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(BaseBranchUnreadable, match="The files of `main` cannot be read: There is no commit `main`"):
+        read(Damaged({"main": {}}), tmp_path)
 
 
 def test_a_hint_that_is_no_branch_is_refused(tmp_path: Path) -> None:

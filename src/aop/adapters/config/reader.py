@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from aop.adapters.config.locations import FOLDER, NAMES, bundled_content
 from aop.adapters.files.repository_files import RepositoryFiles
-from aop.core.errors import FileNotFound, InvalidConfiguration
+from aop.core.errors import BaseBranchUnreadable, Fault, FileNotFound, InvalidConfiguration
 from aop.core.ids import CommitId, ObjectId, TreeId
 from aop.core.text.yaml import MAX_YAML_BYTES
 from aop.kernel.config.in_force import Config
@@ -42,7 +42,10 @@ class Trees(Protocol):
 
 
 def read_config(head_of: HeadOf, trees: Trees, root: Path, *, base_branch: str | None = None) -> Config:
-    """Return the configuration of a repository. Raises: InvalidConfiguration, InvalidWorkspaceImplementation."""
+    """Return the configuration of a repository.
+
+    Raises: InvalidConfiguration, InvalidWorkspaceImplementation, BaseBranchUnreadable.
+    """
     return read_with_heads(head_of, trees, root, base_branch=base_branch)[0]
 
 
@@ -119,6 +122,12 @@ class _Sources:
 
     def texts(self, branch: str) -> ConfigTexts:
         """Return the files of a branch, or those of the checkout where it has none."""
+        try:
+            return self._texts(branch)
+        except Fault as fault:
+            raise BaseBranchUnreadable(f"The files of `{branch}` cannot be read: {fault}", branch=branch) from fault
+
+    def _texts(self, branch: str) -> ConfigTexts:
         head = self.head_of(branch)
         tree = self._trees.tree_of(head) if head else None
         warnings: list[str] = []

@@ -20,7 +20,7 @@ from aop.adapters.machine.own_environment import hidden_folders, own_prefix, vis
 from aop.adapters.processes.toolchains import search_path
 from aop.adapters.projects.scan import checked_out_branch, guess_base_branch
 from aop.core import errors
-from aop.core.errors import Fault, Refusal
+from aop.core.errors import Refusal
 from aop.core.ids import TreeId
 from aop.core.text.yaml import MAX_YAML_BYTES
 from aop.kernel.config.gates import Mode, Step
@@ -91,8 +91,8 @@ def load_configuration(repository: Repository) -> tuple[Config | None, list[Chec
     except (errors.InvalidConfiguration, errors.InvalidWorkspaceImplementation) as refusal:
         refusals = list(_each_refusal(repository)) or [refusal]
         return None, [failure("configuration", one.message, one.next_action) for one in refusals]
-    except Fault as fault:
-        return None, [failure("configuration", f"It cannot be read: {fault}", "Find the broken object with: git fsck")]
+    except errors.BaseBranchUnreadable as refusal:
+        return None, [failure("configuration", refusal.message, refusal.next_action)]
     commit = f"Commit the change on `{config.policy.worktree.base_branch}`, or undo it."
     sources = ", ".join(f"{name}: {source}" for name, source in config.sources)
     warnings = [warning("configuration", text, commit) for text in config.warnings]
