@@ -29,6 +29,7 @@ DOES = {
     "cries": "head -c 300000 /dev/zero | tr '\\0' x | fold >&2; echo done",
     "link": "rm src/b.txt; ln -s /etc/passwd src/b.txt",
     "floods": "yes 0123456789 | head -c 300000",
+    "gigabyte": "yes 0123456789 | head -c 1000000000; echo; echo last",
     "sleeps": "sleep 100",
     "leaves": "sleep 4321 & echo left",
 }
@@ -191,6 +192,18 @@ def test_only_files_of_the_build_are_deleted_or_moved(agent: Agent, command: str
 def test_long_output_is_cut_at_its_beginning(agent: Agent) -> None:
     ran = agent.ok("run_command", command="sh run.sh floods")
     assert (len(ran["stdout"]), ran["truncated"]) == (51_200, True)
+
+
+@pytest.mark.slow
+@pytest.mark.unmeasured
+def test_a_gigabyte_of_output_is_read_and_its_end_is_kept(agent: Agent) -> None:
+    ran = agent.ok("run_tests", command="sh run.sh gigabyte", timeout=55)
+    assert (ran["outcome"], len(ran["stdout"]), ran["stdout"][-5:], ran["truncated"]) == (
+        "passed",
+        51_200,
+        "last\n",
+        True,
+    )
 
 
 def test_the_pinned_verification_may_be_run_though_it_is_not_listed(agent: Agent) -> None:

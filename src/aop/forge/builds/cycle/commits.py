@@ -57,7 +57,7 @@ def commit_and_push(
     if branch_tip(kernel, cycle) != cycle.head:
         raise BuildBranchMoved(
             f"The branch `{cycle.branch}` has commits that the build did not take in yet.",
-            hint="Take them in with `forge.build_take_commits`, and send this again.",
+            hint="`aop forge build PROJECT` takes them in.",
             branch=cycle.branch,
         )
     made = kernel.git.objects.commit(tree, [cycle.head], message, when=kernel.clock.now(), author=BOT)
@@ -99,7 +99,7 @@ def branch_tip(kernel: Kernel, cycle: BuildCycle) -> CommitId:
 def _moved(cycle: BuildCycle, what: str, command: str) -> BuildBranchMoved:
     return BuildBranchMoved(
         f"The branch `{cycle.branch}` {what}, and does not have the commit {cycle.head[:12]} of the build.",
-        hint=f"Return it with `{command}`, or end the build with `forge.build_abandon`.",
+        hint=f"Return it with `{command}`, or end the build with `aop forge cancel {cycle.build_id}`.",
         branch=cycle.branch,
         head=cycle.head,
         build_id=cycle.build_id,

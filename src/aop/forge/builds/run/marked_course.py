@@ -9,6 +9,13 @@ import msgspec
 from aop.brains.budgets import LoopUsage
 from aop.brains.conversation import Reply, Turn
 from aop.brains.ports import News
+from aop.core.errors import (
+    BuildBranchMoved,
+    BuildCommitsConflict,
+    ForgeFolderTracked,
+    ForgeInvariantError,
+    ForgeSupportMissing,
+)
 from aop.core.roles import Role
 from aop.forge.builds.context.messages import must_read
 from aop.forge.builds.documents import BuildCycle
@@ -20,6 +27,17 @@ from aop.forge.builds.run.build_parts import BuildHeld, BuildParts
 from aop.forge.builds.run.course import Course, fresh_reply
 from aop.forge.generation.stored_steps import ToolRefused
 
+FOR_PEOPLE = frozenset(
+    refusal.code
+    for refusal in (
+        BuildBranchMoved,
+        BuildCommitsConflict,
+        ForgeFolderTracked,
+        ForgeInvariantError,
+        ForgeSupportMissing,
+    )
+)
+"""Refusals that no model can do anything about: they end the command, and the next one goes on."""
 MOST_TALK = 8
 """The replies in a row without a call or a marker after which the build stops and asks."""
 
@@ -68,6 +86,8 @@ class MarkedCourse(Course):
         try:
             progress = self.record(operation, event)
         except ToolRefused as refused:
+            if refused.error["code"] in FOR_PEOPLE:
+                raise
             return [f"[{refused.error['code']}] {refused.error['message']}"]
         if progress["signed_off"] and not progress["complete"]:
             return [self.parts.known.advancement(self._fence)]
