@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from aop.forge.builds.audit import counts
-from aop.forge.builds.audit.counts import TreeCounts, counts_of, fallen, is_migration
+from aop.forge.builds.audit.counts import TreeCounts, counts_of, fallen, is_migration, muted_tests
 from aop.forge.check.clauses import Code
 from aop.forge.scan.file_facts import Language, SourceFacts
 from aop.forge.scan.inventory import Inventory, SourceFile
@@ -47,6 +47,14 @@ REAL = "def test_a():\n    assert f() == 1\n"
 )
 def test_a_test_counts_unless_it_is_skipped_or_checks_nothing(text: str, tests: int) -> None:
     assert counts.tests_in(_code({"tests/test_a.py": text})) == tests
+
+
+def test_a_test_that_is_skipped_or_emptied_later_is_named() -> None:
+    before = _code({"tests/test_a.py": f"{REAL}\n\nclass TestB:\n    def test_b(self):\n        assert f()\n"})
+    emptied = REAL.replace("assert f() == 1", "pass")
+    after = _code({"tests/test_a.py": f"{emptied}\n\n@skip\nclass TestB:\n    def test_b(self):\n        assert f()\n"})
+    assert muted_tests(before, after) == ("tests/test_a.py::test_a", "tests/test_a.py::TestB.test_b")
+    assert muted_tests(before, before) == muted_tests(after, before) == ()
 
 
 def test_tests_of_other_languages_are_counted_by_their_lines() -> None:

@@ -103,10 +103,11 @@ SKIPPED = TEST_STORE.replace("    def test_an", '    @unittest.skip("later")\n  
 CHEATS: tuple[Calls, ...] = (
     writes({"tests/test_store.py": EMPTIED}),
     writes({"tests/test_store.py": SKIPPED}),
-    writes({"tests/test_store.py": TEST_STORE.partition("    def test_an")[0]}),
+    writes({"tests/test_app.py": TEST_APP, "tests/test_store.py": TEST_STORE.partition("    def test_an")[0]}),
     (("run_command", {"command": "rm tests/test_store.py"}),),
 )
-"""Ways to have fewer tests: one is emptied, skipped, taken out, or deleted with its file."""
+"""Ways to have fewer tests: one is emptied, skipped, taken out, or deleted with its file; the first two have a new test
+in its place."""
 
 
 @pytest.mark.req("FORGE-055", "FORGE-183")
@@ -122,7 +123,6 @@ def test_every_sign_off_that_is_not_true_is_refused_for_its_reason(tmp_path: Pat
         Said(signing(1, EVIDENCE_1), writes({"tests/test_store.py": TEST_STORE})),
         SIGNED_0,
         *BUILDING_1,
-        Said("No new test.", writes({"tests/test_app.py": TEST_APP})),
         *(reply for cheat in CHEATS for reply in (Said("Fewer.", cheat), SIGNED_1)),
         Said("Again.", writes({"tests/test_app.py": TEST_APP_WITH_NOTES, "tests/test_store.py": TEST_STORE})),
         SIGNED_1,

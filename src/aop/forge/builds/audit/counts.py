@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -22,7 +22,6 @@ _TEST_LINES: Mapping[Language, re.Pattern[str]] = {
     "go": re.compile(r"func Test\w*\("),
     "rust": re.compile(r"\s*#\[(?:\w+::)?test\b"),
     "java": re.compile(r"\s*@(?:Test|ParameterizedTest)\b"),
-    "python": re.compile(r"\s*(?:async )?def test\w*\("),
 }
 
 
@@ -89,29 +88,51 @@ def tests_in(code: Code) -> int:
     )
 
 
+def muted_tests(before: Code, now: Code) -> tuple[str, ...]:
+    """Return the Python tests of a tree that stand in a later one by their name, and are skipped or empty there."""
+    after = _named_tests(now)
+    return tuple(name for name, is_real in _named_tests(before).items() if is_real and after.get(name) is False)
+
+
+def _named_tests(code: Code) -> dict[str, bool]:
+    """Return the Python tests of a tree by file and name; False for one that is skipped or checks nothing."""
+    return {
+        f"{source.path}::{name}": is_real
+        for source in code.inventory.sources
+        if source.is_test and source.language == "python"
+        for name, is_real in _python_tests(code.lines(source.path) or ())
+    }
+
+
 def _tests_of_file(language: Language, lines: Sequence[str]) -> int:
-    pattern = _TEST_LINES.get(language)
-    if pattern is None:
-        return 0
     if language == "python":
-        try:
-            return _python_tests(ast.parse("\n".join(lines)))
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return 0
-    return sum(pattern.match(line) is not None for line in lines)
+        return sum(is_real for _, is_real in _python_tests(lines))
+    pattern = _TEST_LINES.get(language)
+    return 0 if pattern is None else sum(pattern.match(line) is not None for line in lines)
 
 
-def _python_tests(module: ast.Module) -> int:
-    classes = [node for node in module.body if isinstance(node, ast.ClassDef) and not _is_skipped(node)]
-    bodies: Iterable[Sequence[ast.stmt]] = (module.body, *(each.body for each in classes))
-    return sum(_is_real_test(node) for body in bodies for node in body)
+def _python_tests(lines: Sequence[str]) -> list[tuple[str, bool]]:
+    """Return the tests of a file by name, and whether each checks something; none of a file that does not parse."""
+    try:
+        module = ast.parse("\n".join(lines))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    classes = [node for node in module.body if isinstance(node, ast.ClassDef)]
+    return [
+        *_tests_of_body(module.body, "", runs=True),
+        *(test for each in classes for test in _tests_of_body(each.body, f"{each.name}.", runs=not _is_skipped(each))),
+    ]
 
 
-def _is_real_test(node: ast.stmt) -> bool:
+def _tests_of_body(body: Sequence[ast.stmt], prefix: str, *, runs: bool) -> Iterator[tuple[str, bool]]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test"):
+            yield f"{prefix}{node.name}", runs and _is_real_test(node)
+
+
+def _is_real_test(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return (
-        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.name.startswith("test")
-        and not _is_skipped(node)
+        not _is_skipped(node)
         and not all(_does_nothing(statement) for statement in node.body)
         and not _skips_itself(node.body[0])
     )

@@ -8,7 +8,7 @@ from typing import Literal
 from aop.core.ids import TreeId
 from aop.core.text.counts import count
 from aop.forge.builds.audit.audit_verdicts import AuditCheck, judged
-from aop.forge.builds.audit.counts import CountedTests, tests_in, tests_of
+from aop.forge.builds.audit.counts import CountedTests, muted_tests, tests_in, tests_of
 from aop.forge.builds.audit.subject import AuditSubject
 from aop.kernel.record.documents.gate_runs import GateRun, StepResult, Verdict
 
@@ -96,7 +96,10 @@ def check_tests(subject: AuditSubject) -> AuditCheck:
 
 
 def fewer_tests(subject: AuditSubject, tests: CountedTests) -> list[str]:
-    """Return where there are fewer tests than at the baseline or the last sign-off, in the report or in the tree."""
+    """Return where there are fewer tests than at the baseline or the last sign-off, in the report or in the tree.
+
+    A test that was skipped or emptied since is named, even if others came in its place.
+    """
     standing = tests_in(subject.code)
     trees = [("the baseline", subject.baseline)]
     found = []
@@ -106,9 +109,11 @@ def fewer_tests(subject: AuditSubject, tests: CountedTests) -> list[str]:
         if last.counted_by == tests.counted_by and tests.tests < last.tests:
             found.append(f"{count(tests.tests, 'test')} ran; {last.tests} at the sign-off of phase {last.phase}")
     for name, tree in trees:
-        before = tests_in(subject.code_of(tree))
+        earlier = subject.code_of(tree)
+        before = tests_in(earlier)
         if standing < before:
             found.append(
                 f"{count(standing, 'test')} in the tree that are neither skipped nor empty; {before} at {name}"
             )
+        found += [f"{test} is skipped or empty; it was not at {name}" for test in muted_tests(earlier, subject.code)]
     return found
