@@ -97,3 +97,19 @@ def test_a_shape_becomes_a_schema_of_an_object_that_refers_to_its_parts_only() -
 def test_what_is_not_of_the_shape_to_the_last_field_is_refused(text: str) -> None:
     with pytest.raises(ModelAnswerInvalid):
         read_as(Report, text)
+
+
+@pytest.mark.parametrize(
+    ("environ", "models"),
+    [
+        ({"AOP_MODELS": "ollama:any"}, "any any"),
+        ({"AOP_MODELS": "ollama:any", "FORGE_LLM_MODEL_PRIORITY": "ollama:forge"}, "forge forge"),
+        ({"FORGE_LLM_MODEL_PRIORITY": "ollama:forge", "FORGE_CODER_LLM_MODEL_PRIORITY": "ollama:coder"}, "forge coder"),
+    ],
+)
+def test_a_role_has_the_models_of_its_own_variable_else_those_of_its_product(
+    environ: Mapping[str, str], models: str
+) -> None:
+    products = ("forge-auditor", "forge-coder")
+    chosen = [BrainSettings.from_env(environ, chosen=None, product=product).models for product in products]
+    assert " ".join(each.model for names in chosen for each in names) == models

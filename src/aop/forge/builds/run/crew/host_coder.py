@@ -28,10 +28,14 @@ class HostCoder:
 
     async def work(self) -> None:
         """Judge what the host hands in, until it is another role's turn. Raises: BuildHeld, ToolRefused."""
-        known = self._parts.known
+        known, seen = self._parts.known, ""
         while role_at_work(cycle := known.cycle()) is Role.CODER and not is_complete(cycle):
             if cycle.hold and not known.stop_is_answered(cycle):
                 raise BuildHeld(cycle)
+            if (work := known.work_so_far()) != seen:
+                # What a host does is seen in the record alone; the line is a sign of life, too.
+                self._parts.report(f"phase {cycle.current.number}: the coder {'is at work' if seen else 'may begin'}")
+                seen = work
             crew = cycle.current.crew
             if crew.claimed is None or cycle.hold:
                 await asyncio.sleep(POLL_SECONDS)
