@@ -24,7 +24,7 @@ from aop.kernel.gates.flaky import known_failure, with_known_failure
 from aop.kernel.gates.reports.measurements import ReportedTest
 from aop.kernel.gates.reports.test_comparison import TestNames
 from aop.kernel.gates.reports.verdict import Reports, ReportVerdict, judge_reports, remove_old_reports, reports_of
-from aop.kernel.gates.steps import definition_of, effective_steps, profile_named
+from aop.kernel.gates.steps import definition_of, effective_steps, error_log, profile_named
 from aop.kernel.gateway.calls import Call
 from aop.kernel.ports.git import FileMode
 from aop.kernel.ports.processes import CommandResult, Ending
@@ -119,11 +119,6 @@ def plan_command(state: FeatureState, step: Step, config: Config) -> GatePlan:
         config_hash=config.hash,
         separates_errors=True,
     )
-
-
-def error_log(log_path: str) -> str:
-    """Return the log of a step's standard error, beside that of its output."""
-    return f"{log_path.removesuffix('.log')}.err.log"
 
 
 def with_named_tests(plan: GatePlan, ledger: ObligationLedger | None) -> GatePlan:

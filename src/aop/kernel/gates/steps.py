@@ -164,6 +164,11 @@ def with_verdict(state: FeatureState, run: GateRun) -> FeatureState:
     return msgspec.structs.replace(state, gates=gates, evidence=evidence)
 
 
+def error_log(log_path: str) -> str:
+    """Return the log of a step's standard error, beside that of its output."""
+    return f"{log_path.removesuffix('.log')}.err.log"
+
+
 def argv_of(command: str, name: str) -> tuple[str, ...]:
     """Split a command into words, without a shell; `name` is the argument that holds it. Raises: InvalidArguments."""
     used = sorted(METACHARACTERS & set(command))

@@ -18,8 +18,8 @@ from aop.forge.builds.workspace.projection import SHOWN_FOLDER, show_contracts
 from aop.kernel.config.gates import Step
 from aop.kernel.config.workflows import BuildRules
 from aop.kernel.features.worktree_hold import note_quarantined
-from aop.kernel.gates.gate_runs import error_log, plan_command, run_gates
-from aop.kernel.gates.steps import argv_of
+from aop.kernel.gates.gate_runs import plan_command, run_gates
+from aop.kernel.gates.steps import argv_of, error_log
 from aop.kernel.gateway.calls import Call
 from aop.kernel.ports.git import FileContent, TreeChange
 from aop.kernel.record.documents.gate_runs import GateRun
