@@ -330,8 +330,7 @@ def _step_result(step: Step, ended: CommandResult, log_path: str, *, attempts: i
 
 
 def _verdict_of_step(failed: _StepRun) -> ReportVerdict:
-    step = failed.result
-    what = " ".join(step.command)
+    step, what = failed.result, " ".join(failed.result.command)
     if step.outcome == "timed_out":
         why = f"The step `{step.name}` passed its time limit: {what}"
         return ReportVerdict(failure_code=GateTimeout.code, failure=why)
