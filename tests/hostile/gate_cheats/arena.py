@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from msgspec import Struct
 
 from aop.core.roles import Role
@@ -18,7 +19,6 @@ Tree = Mapping[str, str | None]
 """The files that a patch writes, each as a whole; None removes one."""
 
 MERGED = "merged"
-REPORT = {"tests": {"type": "junit_xml", "path": "junit.xml"}}
 FREE = {"enforce_plan": False, "enforce_allowed_areas": False}
 
 
@@ -29,13 +29,17 @@ class Project(Struct, frozen=True, kw_only=True):
     steps: list[dict[str, Any]]
     permitted: tuple[str, ...] = ()
     """Guarded files that a person opened."""
+    report: str = "junit.xml"
+    policy: Mapping[str, Any] = {}
+    needs: str = ""
+    """The program that it takes."""
 
     def made(self, root: Path) -> Path:
         """Make its repository, with a feature `one` and the tests of the base known."""
         gates = gates_of(
             fast=[{"name": "nothing", "cmd": ["true"]}], full=self.steps, merge=self.steps, parsers=self.parsers
         )
-        policy = {"patch_policy": FREE, "permitted_protected_paths": list(self.permitted)}
+        policy = {"patch_policy": FREE, "permitted_protected_paths": list(self.permitted), **self.policy}
         world = configured(root, policy=policy, gates=gates, files=self.files)
         world.init()
         world.ok("gates.run", feature_id="one", mode="full")
@@ -45,7 +49,12 @@ class Project(Struct, frozen=True, kw_only=True):
     @property
     def parsers(self) -> dict[str, Any]:
         """Return its reports: `full` and `merge` demand one, `fast` has no tests."""
-        return {"tests": {**REPORT["tests"], "modes": ["full", "merge"]}}
+        return {"tests": {"type": "junit_xml", "path": self.report, "modes": ["full", "merge"]}}
+
+    def skip_without_its_program(self) -> None:
+        """Skip a test on a machine that cannot run the project."""
+        if self.needs and shutil.which(self.needs) is None:
+            pytest.skip(f"this machine has no {self.needs}")
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -117,11 +126,6 @@ def _file_patch(worktree: Path, path: str, text: str | None) -> str:
         removed = "".join(f"-{line}\n" for line in old)
         return f"--- a/{path}\n+++ /dev/null\n@@ -1,{len(old)} +0,0 @@\n{removed}"
     return patch_of(path, *text.splitlines(), old=old)
-
-
-def has_node() -> bool:
-    """Tell whether this machine has node."""
-    return shutil.which("node") is not None
 
 
 def pytest_step() -> dict[str, Any]:

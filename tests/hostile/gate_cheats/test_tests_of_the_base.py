@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.hostile.gate_cheats.arena import MERGED, Project, Row, has_node, pytest_step, try_row
+from aop.adapters.projects.sample_repository import sample_files
+from tests.hostile.gate_cheats.arena import MERGED, Project, Row, pytest_step, try_row
 
 LEFT_ALONE = "that this feature left alone, run as the base has them, did not pass"
 AS_ON_BASE = "run as the base has them, did not pass on the code of this feature"
@@ -397,6 +398,7 @@ test('two', () => equals(total([2, 3]), 5))
 """
 NODE_CHECKS = "exports.equals = (found, wanted) => require('node:assert').equal(found, wanted)\n"
 NODE = Project(
+    needs="node",
     files={
         "package.json": '{"name": "cart", "private": true}\n',
         "src/cart.js": NODE_CART,
@@ -438,12 +440,49 @@ NODE_HONEST: Mapping[str, Row] = {
     ),
 }
 
+# --- Maven ---------------------------------------------------------------------------------------
+
+MAVEN_SAMPLE = {
+    path: content.decode() for path, content in sample_files(Path(__file__).parents[2] / "samples/maven").items()
+}
+MAVEN_CART, MAVEN_TESTS = "src/main/java/shop/Cart.java", "src/test/java/shop/CartTest.java"
+MAVEN = Project(
+    files=MAVEN_SAMPLE,
+    steps=[{"name": "test", "cmd": ["mvn", "--batch-mode", "--quiet", "--offline", "test"]}],
+    report="target/surefire-reports/TEST-*.xml",
+    policy={"execution": {"sandbox_read": ["~/.m2/repository"]}},
+    needs="mvn",
+)
+MAVEN_ROWS: Mapping[str, Row] = {
+    "body-emptied": Row(
+        files={
+            MAVEN_CART: MAVEN_SAMPLE[MAVEN_CART].replace(".sum()", ".sum() + 1"),
+            MAVEN_TESTS: MAVEN_SAMPLE[MAVEN_TESTS].replace("assertEquals(3, Cart.total(List.of(1, 2)));", ""),
+        },
+        ends=AS_ON_BASE,
+    ),
+    "method-renamed-with-its-tests-as-planned": Row(
+        files={
+            MAVEN_CART: MAVEN_SAMPLE[MAVEN_CART].replace("total(", "sum("),
+            MAVEN_TESTS: MAVEN_SAMPLE[MAVEN_TESTS].replace("total(", "sum("),
+        },
+        changes={MAVEN_TESTS: "The method has another name"},
+        ends=MERGED,
+    ),
+}
+
 TABLES: Mapping[str, tuple[Project, Mapping[str, Row]]] = {
     "pytest": (PYTHON, {**PYTHON_CHEATS, **PYTHON_HONEST}),
     "unittest": (UNITTEST, {**UNITTEST_CHEATS, **UNITTEST_HONEST}),
     "node": (NODE, {**NODE_CHEATS, **NODE_HONEST}),
+    "maven": (MAVEN, MAVEN_ROWS),
 }
-ROWS = {f"{project}-{name}": (project, row) for project, (_, rows) in TABLES.items() for name, row in rows.items()}
+SOAK = ("maven",)
+ROWS = [
+    pytest.param(project, row, id=f"{project}-{name}", marks=pytest.mark.soak if project in SOAK else ())
+    for project, (_, rows) in TABLES.items()
+    for name, row in rows.items()
+]
 
 
 @pytest.fixture(scope="session")
@@ -458,11 +497,10 @@ def base_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 @pytest.mark.hostile("G07")
-@pytest.mark.parametrize(("project", "row"), ROWS.values(), ids=ROWS)
+@pytest.mark.parametrize(("project", "row"), ROWS)
 def test_a_test_of_the_base_is_neither_lost_nor_emptied(
     base_of: Callable[[str], Path], tmp_path: Path, project: str, row: Row
 ) -> None:
-    if project == "node" and not has_node():
-        pytest.skip("this machine has no node")
+    TABLES[project][0].skip_without_its_program()
     ended = try_row(base_of(project), tmp_path / "repo", row)
     assert row.ends in ended
