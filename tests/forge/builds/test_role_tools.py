@@ -7,8 +7,11 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from aop.core.roles import Role
+from aop.forge.builds.run.crew.crew_events import phase_lines
+from aop.kernel.ports.git import FileMode
 from tests.forge.broker.shelves import Agent
 from tests.forge.builds.begun import begun
+from tests.forge.builds.cycles import begin, cycle_of
 from tests.world import World, make_repository
 
 READ = {"read_file", "list_directory", "search_code", "forge_scratchpad"}
@@ -35,6 +38,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     made.close()
 
 
+@pytest.fixture(scope="module")
+def team(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    made = World(make_repository(tmp_path_factory.mktemp("team") / "repo"))
+    begin(made, crew="team")
+    yield made
+    made.close()
+
+
 @pytest.mark.req("FORGE-023", "FORGE-100", "FORGE-101", "FORGE-102", "FORGE-103", "FORGE-104")
 @pytest.mark.parametrize("role", TOOLS)
 def test_a_role_of_a_build_has_its_own_tools_and_every_other_is_refused(world: World, role: Role) -> None:
@@ -44,3 +55,20 @@ def test_a_role_of_a_build_has_its_own_tools_and_every_other_is_refused(world: W
     refusals = {name: agent.call(name).error for name in sorted(others)}
     codes = {name: error and error["code"] for name, error in refusals.items()}
     assert set(codes.values()) == {"forbidden_tool_for_role"}
+
+
+@pytest.mark.req("FORGE-103", "FORGE-104")
+@pytest.mark.parametrize("role", [Role.FORGE_BUILDER, Role.CODER, Role.FIXER])
+def test_only_the_role_whose_turn_it_is_changes_the_files_of_a_team(team: World, role: Role) -> None:
+    agent = Agent(team, role, project="shop", build="shop-b1")
+    edits = [{"old": "a", "new": "b"}]
+    assert agent.code("edit_file", path="README.md", edits=edits) == "other_roles_turn"
+
+
+def test_the_lines_of_a_diff_that_is_too_large_are_all_lines_of_its_files(team: World) -> None:
+    kernel, cycle = team.app.gateway.kernel, cycle_of(team)
+    content = b"x" * 1000 + b"\n"
+    tree = kernel.git.objects.tree_with(
+        kernel.git.objects.tree_of(cycle.baseline_sha), {"large.txt": (FileMode.FILE, content * 5_000)}
+    )
+    assert phase_lines(kernel, cycle, tree) == {"large.txt": frozenset(range(1, 5_002))}

@@ -31,7 +31,7 @@ class Host:
     def phase(self, files: Mapping[str, str], tasks: list[str]) -> None:
         """Plan a phase, write it and say that its tasks are done."""
         plan = [{"number": number, "text": text} for number, text in enumerate(tasks, start=1)]
-        self.report(type="plan", tasks=plan)
+        assert "must call forge_get_phase_window" in self.report(type="plan", tasks=plan)["text"]
         self.write(files)
         for task in plan:
             self.report(type="task_done", number=task["number"])

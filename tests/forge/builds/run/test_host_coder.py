@@ -28,7 +28,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     made.close()
 
 
-@pytest.mark.req("FORGE-101", "FORGE-106")
+@pytest.mark.req("FORGE-101", "FORGE-106", "FORGE-113")
 def test_any_mcp_host_is_the_coder_of_a_team_and_learns_what_is_missing(world: World) -> None:
     make_ready_for_threads()
     team, ready = Team([(SCOUT, SCOUTED), (AUDITOR, AUDITED), (SCOUT, SCOUTED), (AUDITOR, AUDITED)]), Event()

@@ -66,6 +66,11 @@ def must_read(turns: Sequence[Turn], phase: int, role: Role = Role.FORGE_BUILDER
     replies = [turn for turn in turns if isinstance(turn, Reply)]
     if len(replies) != 1 or any(call.name.startswith(FETCHES) for call in replies[0].calls):
         return None
+    return must_read_text(phase, role)
+
+
+def must_read_text(phase: int, role: Role) -> str:
+    """Return the words that remind a role of the contracts."""
     if role is Role.AUDITOR:
         return "You must fetch the contracts with forge_get_project_contract before you report."
     return f"You must call forge_get_phase_window({phase}) before {'you report' if role is Role.SCOUT else 'coding'}."

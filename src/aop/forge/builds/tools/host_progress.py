@@ -6,6 +6,8 @@ from msgspec import Struct
 
 from aop.core.errors import InvalidArguments
 from aop.core.roles import Role
+from aop.forge.broker.fetches import fetches_of_build
+from aop.forge.builds.context.messages import must_read_text
 from aop.forge.builds.documents import BuildCycle, SignedOff
 from aop.forge.builds.machine import marker_answers
 from aop.forge.builds.machine.crew_step import claimed, role_at_work
@@ -88,7 +90,15 @@ def _claim(tx: Transaction, call: Call, said: SignedOff) -> HostProgress:
 
 def _answer(tx: Transaction, call: Call, progress: BuildProgress) -> HostProgress:
     cycle = build_of(tx, call.principal).cycle
-    return _shown(cycle, progress.answer or cycle.hold_reason)
+    return _shown(cycle, f"{progress.answer or cycle.hold_reason}{_reminder(tx, cycle)}")
+
+
+def _reminder(view: Snapshot, cycle: BuildCycle) -> str:
+    """Return what a coder is reminded of who has fetched no contract (FORGE-113)."""
+    fetched = (entry.event.payload for entry in fetches_of_build(view, cycle.build_id))
+    if any(payload["role"] == Role.CODER for payload in fetched):
+        return ""
+    return f"\n{must_read_text(cycle.current.number, Role.CODER)}"
 
 
 def _state(tx: Transaction, call: Call) -> Outcome:

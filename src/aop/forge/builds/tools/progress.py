@@ -18,7 +18,7 @@ from aop.forge.builds.machine.decisions import Decision, Surroundings
 from aop.forge.builds.machine.events import Audited, RecordedEvent
 from aop.forge.builds.machine.step import resumed_after_stop, step
 from aop.forge.builds.people.notes import note_digest, note_message, note_of
-from aop.forge.builds.run.crew.crew_events import crew_events, judged_sign_off, phase_diff
+from aop.forge.builds.run.crew.crew_events import crew_events, judged_sign_off, phase_lines
 from aop.forge.builds.run.proof import deliverables_of_phase, proof_of
 from aop.forge.builds.run.tree_verification import run_verification, verification_plan
 from aop.forge.builds.tools.cycles import BuildArguments
@@ -34,7 +34,6 @@ from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.gate_runs import GateRun, Verdict
 from aop.kernel.record.documents.questions import Question
 from aop.kernel.record.port import Snapshot, Transaction
-from aop.reviews.diff_lines import shown_lines
 
 
 class BuildSaid(BuildArguments, frozen=True, kw_only=True):
@@ -123,7 +122,7 @@ def _surroundings(
         attempts=kernel.config().policy.forge.build.attempts,
         deliverables=deliverables_of_phase(AuditSubject(call, view, cycle, state)),
         proof=None if said is None else proof_of(call, view, cycle, state, said),
-        shown=shown_lines(phase_diff(kernel, cycle, state.tree)) if isinstance(event, Audited) else {},
+        shown=phase_lines(kernel, cycle, state.tree) if isinstance(event, Audited) else {},
     )
 
 

@@ -13,7 +13,7 @@ from aop.core.roles import Role
 from aop.forge.broker.sessions import scope_of
 from aop.forge.builds.cycle.lookup import refuse_ended, the_cycle
 from aop.forge.builds.documents import BuildCycle
-from aop.forge.builds.machine.crew_step import ROLES, role_at_work
+from aop.forge.builds.machine.crew_step import role_at_work
 from aop.forge.builds.workspace.projection import SHOWN_FOLDER, shown_files
 from aop.forge.projects.documents import ForgeBuild
 from aop.kernel.features.worktree_hold import held_worktree
@@ -84,10 +84,10 @@ def held_build(call: Call) -> Iterator[OpenBuild]:
 
 
 def refuse_other_turn(cycle: BuildCycle, role: Role) -> None:
-    """Refuse a role of a team that is not at work now. Raises: OtherRolesTurn."""
-    if cycle.crew == "team" and role in ROLES.values() and role is not role_at_work(cycle):
+    """Refuse everyone but the role of a team that is at work now. Raises: OtherRolesTurn."""
+    if cycle.crew == "team" and role not in (role_at_work(cycle), Role.SYSTEM):
         raise OtherRolesTurn(
-            f"The {role_at_work(cycle)} works on the build `{cycle.build_id}` now, and you are its {role}.",
+            f"The {role_at_work(cycle)} works on the build `{cycle.build_id}` now, and you are a {role}.",
             build_id=cycle.build_id,
             stage=cycle.current.crew.stage,
         )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Set
 
-from aop.core.errors import Json
+from aop.core.errors import Json, Refusal
 from aop.core.ids import TreeId
 from aop.forge.builds.documents import BuildCycle, SignedOff
 from aop.forge.builds.machine.crew_step import blocking_in
 from aop.forge.builds.machine.decisions import Decision
 from aop.forge.builds.machine.events import Audited, Event, Fixed
 from aop.kernel.gateway.calls import Kernel
+from aop.kernel.ports.git import TreeChange
+from aop.reviews.diff_lines import shown_lines
 from aop.reviews.report import CheckedReport, Finding
 
 
@@ -23,9 +25,25 @@ def judged_sign_off(cycle: BuildCycle, event: Event) -> SignedOff | None:
 
 def phase_diff(kernel: Kernel, cycle: BuildCycle, tree: TreeId) -> str:
     """Return what the current phase changed so far, as a diff."""
-    objects = kernel.git.objects
-    start = cycle.current.start_tree or objects.tree_of(cycle.baseline_sha)
-    return objects.diff(start, tree).decode(errors="replace")
+    return kernel.git.objects.diff(_start_tree(kernel, cycle), tree).decode(errors="replace")
+
+
+def phase_lines(kernel: Kernel, cycle: BuildCycle, tree: TreeId) -> Mapping[str, Set[int]]:
+    """Return the lines of each file that the diff of the current phase shows; of a diff that is too large, all."""
+    try:
+        return shown_lines(phase_diff(kernel, cycle, tree))
+    except Refusal:
+        changes = kernel.git.objects.changes(_start_tree(kernel, cycle), tree)
+        return {change.path: _all_lines(kernel, change) for change in changes}
+
+
+def _start_tree(kernel: Kernel, cycle: BuildCycle) -> TreeId:
+    return cycle.current.start_tree or kernel.git.objects.tree_of(cycle.baseline_sha)
+
+
+def _all_lines(kernel: Kernel, change: TreeChange) -> Set[int]:
+    lines = 0 if change.new is None else kernel.git.objects.blob(change.new.oid).count(b"\n") + 1
+    return frozenset(range(1, lines + 1))
 
 
 def crew_events(before: BuildCycle, decision: Decision) -> Iterator[tuple[str, dict[str, Json]]]:
