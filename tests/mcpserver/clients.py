@@ -23,6 +23,7 @@ from mcp_types import CallToolResult, Tool
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.gateway.tokens import TokenOrder
+from aop.mcpserver.tool_server import ToolServer
 from tests.clocks import HandClock
 from tests.world import World
 
@@ -121,6 +122,18 @@ def over_stdio(root: Path, token: str, *words: str, mode: str = "auto") -> Itera
     server = StdioServerParameters(command=AOP[0], args=arguments, env=environment)
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(Client(server, mode=mode)) as client:
         yield Mcp(portal, client)
+
+
+@contextmanager
+def in_memory(world: World, token: str) -> Iterator[Mcp]:
+    """Connect to a server in this process: the same tools and texts, without a process to start."""
+    tools = ToolServer(world.app.gateway, lambda: world.app.tokens.principal(token), lambda _line: None)
+    try:
+        server = Client(tools.mcp_server())
+        with start_blocking_portal() as portal, portal.wrap_async_context_manager(server) as client:
+            yield Mcp(portal, client)
+    finally:
+        tools.close()
 
 
 @contextmanager

@@ -50,6 +50,8 @@ def _addition_problem(before: Sequence[ast.stmt], after: Sequence[ast.stmt], use
             problem = _addition_problem(_body(left.pop(0)), statement.body, used, statement.name)
             if problem:
                 return problem
+        elif left and _bound(statement) and _bound(statement) == _bound(left[0]):
+            return f"`{_name_of(statement)}` is changed"
         else:
             problem = _new_statement_problem(statement, names, is_method=bool(owner))
             if problem:
