@@ -47,7 +47,7 @@ def report_of(inventory: Inventory, *, name: str) -> ScanReport:
         bytes=inventory.bytes,
         languages=shares,
     )
-    stack = stack_of(inventory, packages, shares)
+    stack = stack_of(inventory, packages, imports, shares)
     return ScanReport(
         head_sha=inventory.commit,
         metadata=metadata,

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from aop.forge.scan.file_facts import UNKNOWN
+from aop.forge.scan.imports.import_targets import Imports, OutsideImport
 from aop.forge.scan.inventory import Inventory
 from aop.forge.scan.report import LanguageShare, PackageUse, StackPart, StackProfile
 
@@ -43,10 +44,15 @@ _INFRASTRUCTURE: tuple[tuple[str, re.Pattern[str]], ...] = (
 _ANY_INFRASTRUCTURE = re.compile("|".join(pattern.pattern for _, pattern in _INFRASTRUCTURE))
 
 
-def stack_of(inventory: Inventory, packages: Iterable[PackageUse], shares: Iterable[LanguageShare]) -> StackProfile:
-    """Return what the repository is built with."""
-    used = list(packages)
-    parts = {part: _parts(used, names) for part, names in _PARTS.items()}
+def stack_of(
+    inventory: Inventory, packages: Sequence[PackageUse], imports: Imports, shares: Iterable[LanguageShare]
+) -> StackProfile:
+    """Return what the repository is built with: what manifests ask for, and what only imports show."""
+    by_code, by_tests = _first_imports(inventory, imports)
+    parts = {
+        part: _parts(packages, {**by_tests, **by_code} if part == "testing" else by_code, names)
+        for part, names in _PARTS.items()
+    }
     primary = next((share.language for share in shares if share.language not in ("sql", "prisma")), UNKNOWN)
     return StackProfile(primary_language=primary, infrastructure=_infrastructure(inventory.paths), **parts)
 
@@ -62,13 +68,32 @@ def language_shares(inventory: Inventory) -> tuple[LanguageShare, ...]:
     return tuple(LanguageShare(language=each, files=files[each], lines=lines[each]) for each in ranked)
 
 
-def _parts(packages: Iterable[PackageUse], names: Iterable[str]) -> tuple[StackPart, ...]:
+def _first_imports(
+    inventory: Inventory, imports: Imports
+) -> tuple[Mapping[str, OutsideImport], Mapping[str, OutsideImport]]:
+    """Return the first import of each outside package by code, and by tests."""
+    tests = {source.path for source in inventory.sources if source.is_test}
+    by_code: dict[str, OutsideImport] = {}
+    by_tests: dict[str, OutsideImport] = {}
+    for each in imports.outside:
+        (by_tests if each.file in tests else by_code).setdefault(each.package, each)
+    return by_code, by_tests
+
+
+def _parts(
+    packages: Iterable[PackageUse], imported: Mapping[str, OutsideImport], names: Iterable[str]
+) -> tuple[StackPart, ...]:
     wanted = [(name.removesuffix("*"), name.endswith("*")) for name in names]
     found: dict[str, StackPart] = {}
     for each in packages:
         if any(each.name.startswith(name) if open_end else each.name.lower() == name for name, open_end in wanted):
             version = each.locked or each.constraint or UNKNOWN
             found.setdefault(each.name, StackPart(name=each.name, version=version, file=each.file, line=each.line))
+    for name in (name for name, open_end in wanted if not open_end and name in imported):
+        # The manifest may call it otherwise: `psycopg2-binary` is imported as `psycopg2`.
+        if not any(known.lower().startswith(name) for known in found):
+            place = imported[name]
+            found[name] = StackPart(name=name, version=UNKNOWN, file=place.file, line=place.line)
     return tuple(found[name] for name in sorted(found))
 
 
