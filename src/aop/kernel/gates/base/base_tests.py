@@ -150,6 +150,8 @@ def _judged(
 
 def _changed_tests(failed: Sequence[str], baseline: TestBaseline, changes: Sequence[TreeChange]) -> frozenset[str]:
     """Return the tests whose file a feature changed; all of them if it changed a helper, which any may use."""
+    if not failed:
+        return frozenset()
     changed = [change.path for change in changes if change.old is not None]
     if any(not any(lies_in(test, path) for test in (*(baseline.passed or ()), *baseline.failed)) for path in changed):
         return frozenset(failed)

@@ -60,10 +60,12 @@ def behaviour_changes(
     """Return the changes that a plan names and a gate run shows; `tests` are those of the run."""
     found = tests.get("comparison")
     comparison = msgspec.convert(found, TestComparison) if found else TestComparison(passed_sha256="", base_sha256="")
+    ran = comparison.base_tests
+    if not (planned or comparison.removed or (ran and ran.failed)):
+        return BehaviourChanges()
     base = objects.tree_of(state.base_commit)
     texts = _Texts(objects, changed_test_files(objects, base, state.tree, policy), comparison.added)
     shown = [*_shown(texts, comparison, planned), *_only_planned(comparison, planned)]
-    ran = comparison.base_tests
     hidden = comparison.removed_count - len(comparison.removed)
     hidden += ran.failed_count - len(ran.failed) if ran else 0
     masked = (_masked(each, mask) for each in shown[:MOST_SHOWN])

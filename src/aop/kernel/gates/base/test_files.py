@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from aop.core.ids import TreeId
 from aop.core.paths import globs
-from aop.core.paths.names import Matching, parse_area
+from aop.kernel.config.guarded_areas import guarded_areas_of
 from aop.kernel.config.policy import Policy
 from aop.kernel.features.worktree_extras import BUILD_FILES
 from aop.kernel.gates.reports.named_tests import is_test_file
@@ -21,7 +21,7 @@ def serves_tests(path: str, policy: Policy) -> bool:
     if any(globs.matches(pattern, path) for pattern in BUILD_FILES):
         # It also decides what is built and installed, and the code of a feature may need that.
         return False
-    return any(parse_area(text, Matching.GLOB).covers(path, fold=True) for text in policy.steering_files)
+    return any(area.covers(path, fold=True) for area in guarded_areas_of(policy).steering)
 
 
 def changed_test_files(objects: GitObjects, base: TreeId, tree: TreeId, policy: Policy) -> tuple[TreeChange, ...]:
