@@ -45,6 +45,7 @@ MOVE = [f"GET {JIRA}", *[f"GET {JIRA}/transitions"] * 2, f"POST {JIRA}/transitio
 """The server looks at the transitions once more, and at the ticket after it moved."""
 WHOLE_SCAFFOLD = [
     f"GET {JIRA}", *FIRST_COMMENT, *LOOK, *DOCS,
+    f"GET {BY_PATH}", f"GET {BY_PATH}/repository/tree",
     *LOOK, f"POST {BY_PATH}/repository/branches",
     f"GET {BY_PATH}/repository/commits", f"POST {BY_PATH}/repository/commits",
     f"GET {BY_PATH}/merge_requests", f"GET {BY_PATH}", f"POST {BY_PATH}/merge_requests",

@@ -18,7 +18,7 @@ from tests.brains import endpoints
 from tests.real.fake_rest import TOKENS, FakeRest, Trouble
 from tests.real.ticket_worlds import DESCRIPTION, managed, needs_servers, real_world
 from tests.tickets import killed_command
-from tests.tickets.local_worlds import BRANCH, KEY, PROJECT
+from tests.tickets.local_worlds import BRANCH, KEY, PROJECT, plain_ids
 from tests.tickets.recorded_plans import PLAN, REPORT
 from tests.world import Ran, run_aop
 
@@ -92,7 +92,7 @@ def test_a_ticket_is_scaffolded_and_the_same_merge_request_reviewed(office: Offi
     rest = office.rest
     assert rest.writes() == SCAFFOLD
     assert (rest.tracker.status, len(rest.code.messages[BRANCH])) == ("In Review", 2)
-    assert rest.code.messages[BRANCH][-1].endswith("AOP-Run: scaffold-SHOP-12-1/commit")
+    assert plain_ids(rest.code.messages[BRANCH][-1]).endswith("AOP-Run: scaffold-SHOP-12-1/commit")
     assert rest.code.trees[BRANCH] == {
         "README.md": "# Orders\n", "pyproject.toml": "[project]\n", "src/orders/__init__.py": "",
     }  # fmt: skip
@@ -109,7 +109,7 @@ def test_a_ticket_is_scaffolded_and_the_same_merge_request_reviewed(office: Offi
 def test_a_scaffold_that_is_killed_after_a_write_goes_on_and_writes_nothing_twice(office: Office) -> None:
     assert [office.scaffold_killed_after(step) for step in ("commit", "report_success")] == [-9, -9]
     ran = office.scaffold()
-    assert (ran.code, ran.json["data"]["run"]) == (0, "scaffold-SHOP-12-1"), ran.err
+    assert (ran.code, plain_ids(ran.json["data"]["run"])) == (0, "scaffold-SHOP-12-1"), ran.err
     assert office.rest.writes() == SCAFFOLD
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,11 @@ from aop.core.redaction.redactor import Redactor
 from tests.tickets.mission.test_blocks import BLOCK, fenced
 
 KEY, PROJECT, BRANCH, PAGE = "SHOP-12", "group/orders", "feature/SHOP-12-orders", "standards"
+
+
+def plain_ids(text: str) -> str:
+    """Return a text with the ids of runs as they would be if there were one ledger only."""
+    return re.sub(r"\b((?:scaffold|review)-[A-Z]+-[0-9]+-[0-9]+)-[0-9a-f]{8}\b", r"\1", text)
 
 
 def local_world(folder: Path, description: str = fenced(BLOCK)) -> Local:

@@ -86,7 +86,10 @@ async def everything_of_a_scaffold_is_made_once(world: World) -> None:
     assert await vcs.find_merge_request(PROJECT, BRANCH) is None
     for _ in range(2):
         await vcs.create_branch(PROJECT, BRANCH, base=None)
-    commits = [await vcs.commit_changes(PROJECT, BRANCH, "Scaffold", FILES, marker="run-1/commit") for _ in range(2)]
+    commits = [
+        await vcs.commit_changes(PROJECT, BRANCH, "Scaffold", FILES, marker="run-1/commit", may_replace=("README.md",))
+        for _ in range(2)
+    ]
     assert commits[0] == commits[1]
     with pytest.raises(RemoteRejected):
         await vcs.create_branch(PROJECT, BRANCH, base="main")
@@ -106,7 +109,7 @@ async def everything_of_a_scaffold_is_made_once(world: World) -> None:
 async def a_review_writes_each_finding_once(world: World) -> None:
     vcs = world.vcs
     await vcs.create_branch(PROJECT, BRANCH, base=None)
-    await vcs.commit_changes(PROJECT, BRANCH, "Scaffold", FILES, marker="run-1/commit")
+    await vcs.commit_changes(PROJECT, BRANCH, "Scaffold", FILES, marker="run-1/commit", may_replace=("README.md",))
     await vcs.create_merge_request(PROJECT, BRANCH, base=None, title="T", description="D")
     first = report(finding("src/a.py", 2), finding("src/a.py", None))
     for _ in range(2):
@@ -120,7 +123,7 @@ async def a_review_writes_each_finding_once(world: World) -> None:
 async def only_the_commit_that_was_looked_at_is_approved_and_only_once(world: World) -> None:
     vcs = world.vcs
     await vcs.create_branch(PROJECT, BRANCH, base=None)
-    await vcs.commit_changes(PROJECT, BRANCH, "Scaffold", FILES, marker="run-1/commit")
+    await vcs.commit_changes(PROJECT, BRANCH, "Scaffold", FILES, marker="run-1/commit", may_replace=("README.md",))
     await vcs.create_merge_request(PROJECT, BRANCH, base=None, title="T", description="D")
     seen = await vcs.get_merge_request(PROJECT, "1")
     with pytest.raises(RemoteRejected) as refused:

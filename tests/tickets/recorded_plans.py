@@ -13,7 +13,8 @@ from aop.brains.prices import Prices
 from aop.core.redaction.redactor import Redactor
 from aop.testing.scripted_model import ScriptedModel, answers
 from aop.tickets.mission.blocks import scaffolding_mission
-from aop.tickets.scaffold.prompt import scaffolding_prompt
+from aop.tickets.ports import Ticket
+from aop.tickets.scaffold.prompt import ScaffoldMaterial, scaffolding_prompt
 from aop.tickets.scaffold_plan import ScaffoldPlan
 from tests.tickets.mission.test_blocks import BLOCK, fenced
 from tests.tickets.test_plans_and_modes import FENCE, file
@@ -34,11 +35,15 @@ REPORT = {
 }  # fmt: skip
 
 
-def record_plan(path: Path, plan: ScaffoldPlan = PLAN, *, block: str = BLOCK) -> Path:
+def record_plan(
+    path: Path, plan: ScaffoldPlan = PLAN, *, block: str = BLOCK, files: tuple[str, ...] = ("README.md",)
+) -> Path:
     """Record what a model answers to the question of `local_world`, or of a ticket with another block."""
     model = RecordingModel(ScriptedModel([answers(plan)]), path, Redactor())
     brain = ModelBrain(model, Prices({}), SystemClock(), Redactor(), CallLimits())
     known, standards = "# The orders service\n\nIt takes orders.\n", "# Standards\n\nUse hexagons.\n"
-    question = scaffolding_prompt("Orders", scaffolding_mission(fenced(block)), known, standards, fence=FENCE)
+    ticket = Ticket(key="SHOP-12", summary="Orders", description=fenced(block), status="To Do")
+    material = ScaffoldMaterial(ticket=ticket, files=files, project=known, architecture=standards)
+    question = scaffolding_prompt(scaffolding_mission(fenced(block)), material, fence=FENCE)
     asyncio.run(brain.generate_structured(question, ScaffoldPlan))
     return path

@@ -32,7 +32,7 @@ from aop.tickets.mission.blocks import ReviewParams, review_params_block
 from aop.tickets.review.answer import TicketReview
 from aop.tickets.runs.runner import TicketRunner
 from aop.tickets.steps import Desk, TicketSettings
-from tests.tickets.local_worlds import BRANCH, KEY, PAGE, PROJECT, local_world
+from tests.tickets.local_worlds import BRANCH, KEY, PAGE, PROJECT, local_world, plain_ids
 from tests.tickets.mission.test_blocks import BLOCK, fenced
 from tests.tickets.recorded_plans import PLAN
 from tests.tickets.review.test_pipeline import finding
@@ -239,7 +239,7 @@ def effects(folder: Path) -> Effects:
     notes: Any = local.repositories.notes(PROJECT, 1) if requests else ()
     return Effects(
         status=ticket["status"],
-        comments=tuple(comment.rpartition(MARKS)[2] for comment in ticket["comments"]),
+        comments=tuple(plain_ids(comment.rpartition(MARKS)[2]) for comment in ticket["comments"]),
         blocks=ticket["description"].count("code_review_params:"),
         commits=tuple(commits_of(local)),
         merge_requests=len(requests),

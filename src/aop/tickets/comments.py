@@ -14,6 +14,7 @@ STEP_PURPOSES: Mapping[str, str] = {
     "report_start": "commenting that the work started",
     "check_branch": "looking for the branch",
     "find_merge_request": "looking for the merge request of the branch",
+    "find_work": "looking at what the branch has",
     "report_existing": "commenting that the branch exists",
     "read_project_docs": "reading the documentation of the service",
     "read_architecture_docs": "reading the standards page",
@@ -60,6 +61,11 @@ def with_marker(text: str, marker: str) -> str:
 def has_marker(text: str, marker: str) -> bool:
     """Tell whether a text has a step's marker; a tracker may have added lines after it."""
     return f"{MARKER}: {marker}" in (line.strip() for line in text.splitlines())
+
+
+def has_marker_of(text: str, runs: str) -> bool:
+    """Tell whether a text has the marker of a run whose id begins so."""
+    return any(line.strip().startswith(f"{MARKER}: {runs}") for line in text.splitlines())
 
 
 def recovery_comment(work: str, failure: StepFailure) -> str:

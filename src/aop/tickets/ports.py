@@ -6,7 +6,7 @@ lost reply looks the same as a lost request.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -37,6 +37,15 @@ class MergeRequest(Struct, frozen=True, kw_only=True):
     target_branch: str
     head: str = ""
     """Its newest commit; empty if unknown."""
+
+
+class BranchWork(Struct, frozen=True, kw_only=True):
+    """The work that a branch has beside its base."""
+
+    is_empty: bool
+    """Whether it is at the head of its base."""
+    commit: str = ""
+    """Its newest commit, if a run for this ticket made it."""
 
 
 class PublishedNote(Struct, frozen=True, kw_only=True):
@@ -98,10 +107,26 @@ class VcsPort(McpPort, Protocol):
     async def create_branch(self, project: str, branch: str, *, base: str | None) -> None:
         """Create a branch at the head of another (None: the default branch), unless it exists there."""
 
+    async def find_work(self, project: str, branch: str, *, base: str | None, runs: str) -> BranchWork:
+        """Return what a branch has beside its base (None: the default branch); `runs` begins the ids of our runs."""
+
+    async def list_files(self, project: str, branch: str | None) -> Sequence[str]:
+        """Return the files of a branch (None: the default branch), by path; of a large one the first."""
+
     async def commit_changes(
-        self, project: str, branch: str, message: str, files: Sequence[PlannedFile], *, marker: str
+        self,
+        project: str,
+        branch: str,
+        message: str,
+        files: Sequence[PlannedFile],
+        *,
+        marker: str,
+        may_replace: Collection[str] = (),
     ) -> str:
-        """Commit files to a branch, once for each marker, and return the commit."""
+        """Commit files to a branch, once for each marker, and return the commit.
+
+        Raises: ScaffoldPlanRejected if a file exists and may not be replaced.
+        """
 
     async def find_merge_request(self, project: str, branch: str) -> MergeRequest | None:
         """Return the newest merge request of a branch."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 from aop.core.errors import Json, PathOutOfBounds, ScaffoldPlanRejected
 from aop.core.paths.names import exact_path, fold_path
 from aop.core.redaction.redactor import Redactor
+from aop.core.text.counts import list_some
 
 MOST_FILES = 300
 MOST_CHARS = 2_000_000
@@ -22,6 +23,14 @@ _FORBIDDEN = re.compile(
     r"|.+\.(?:pem|key|p12|pfx|jks|keystore))\Z"
 )
 _FORBIDDEN_FOLDERS = frozenset([".git", ".aop", ".ssh", ".aws", ".gnupg"])
+_STEERING = re.compile(
+    r"(?:.*/)?(?:\.gitlab-ci[^/]*|jenkinsfile[^/]*|azure-pipelines[^/]*|bitbucket-pipelines[^/]*|\.travis\.yml|\.drone\.yml"
+    r"|appveyor\.yml|codeowners|\.gitattributes|\.gitmodules|\.pre-commit-config\.yaml|agents\.md|claude(?:\.local)?\.md"
+    r"|gemini\.md|\.cursorrules|\.windsurfrules|\.clinerules|copilot-instructions\.md|\.mcp\.json|\.aider[^/]*)"
+    r"|(?:.*/)?(?:\.github|\.gitlab|\.circleci|\.buildkite|\.woodpecker|\.husky|\.claude|\.cursor|\.codex|\.gemini|\.vscode"
+    r"|agentic)/.+"
+)
+"""Files that CI, code hosting or coding agents act on, in lower case."""
 
 
 class PlannedFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -39,16 +48,31 @@ class ScaffoldPlan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     summary: Annotated[str, Meta(min_length=1, max_length=2_000)]
 
 
-def validate_plan(plan: ScaffoldPlan, redact: Redactor) -> ScaffoldPlan:
-    """Return the plan if all its files may be written. Raises: ScaffoldPlanRejected, with all reasons and no secret."""
+def validate_plan(plan: ScaffoldPlan, redact: Redactor, *, may_write: Collection[str] = ()) -> ScaffoldPlan:
+    """Return the plan if all its files may be written; `may_write` are the files that the ticket names.
+
+    Raises: ScaffoldPlanRejected, with all reasons and no secret.
+    """
     flaws = [*_plan_flaws(plan.files)]
     for file in plan.files:
         flaws += [f"`{file.path}`: {reason}" for reason in _file_flaws(file, redact)]
+        if _STEERING.fullmatch(file.path.lower()) and file.path not in may_write:
+            flaws.append(f"`{file.path}`: CI or coding agents act on it, and the ticket's `may_write` does not name it")
     if flaws:
         reasons: list[Json] = [redact(flaw)[:400] for flaw in flaws]
         number = "1 flaw" if len(reasons) == 1 else f"{len(reasons)} flaws; the first"
         raise ScaffoldPlanRejected(f"The plan has {number}: {reasons[0]}.", flaws=reasons)
     return plan
+
+
+def existing_files(paths: Sequence[str]) -> ScaffoldPlanRejected:
+    """Return the refusal of a plan that would replace files."""
+    listed: list[Json] = [*paths]
+    return ScaffoldPlanRejected(
+        f"The plan would replace files of the repository: {list_some([f'`{path}`' for path in paths])}.",
+        hint="Name them in `may_write` of the ticket's block if they are to be replaced, or plan other files.",
+        flaws=listed,
+    )
 
 
 def _plan_flaws(files: Sequence[PlannedFile]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from aop.brains.budgets import LoopLimits
 from aop.brains.ports import Brain
 from aop.core.clock import Clock, timestamp
-from aop.core.errors import Fault, InternalError, Json, Refusal
+from aop.core.errors import Fault, InternalError, Json, Refusal, TicketProviderUnsupported
 from aop.core.ids import RunId
 from aop.core.redaction.redactor import Redactor, mask_json
 from aop.core.run import Steps
@@ -53,6 +53,9 @@ class Ledger(Protocol):
     def record_end(self, run_id: RunId, at: str, state: str) -> None:
         """Store the final state of a run."""
 
+    def has_left(self, kind: str, ticket: str, step: str) -> bool:
+        """Tell whether a run of a ticket did a step before it failed."""
+
 
 class Desk(Struct, frozen=True, kw_only=True):
     """All that a pipeline works with."""
@@ -66,6 +69,14 @@ class Desk(Struct, frozen=True, kw_only=True):
     redact: Redactor
     new_fence: Callable[[], str]
     settings: TicketSettings
+
+
+def refuse_unsupported(settings: TicketSettings) -> None:
+    """Refuse work on a code hosting that AOP does not know; the comment on the failure says so in the ticket."""
+    if settings.unsupported_vcs:
+        raise TicketProviderUnsupported(
+            f"`VCS_PROVIDER` is `{settings.unsupported_vcs}`, which AOP does not support.", variable="VCS_PROVIDER"
+        )
 
 
 class StepFailed(Exception):

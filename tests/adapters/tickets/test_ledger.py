@@ -11,7 +11,7 @@ import pytest
 from aop.adapters.tickets.ledger import TicketLedger
 from aop.core.errors import TicketRunNotFound
 from tests.cli.tickets.test_ticket import Place
-from tests.tickets.local_worlds import KEY
+from tests.tickets.local_worlds import KEY, plain_ids
 from tests.world import make_repository, run_aop
 
 OLD, NEW = "2020-01-02T03:04:05.678Z", "2999-01-02T03:04:05.678Z"
@@ -45,7 +45,7 @@ def test_runs_that_ended_long_ago_go_with_gc_and_their_numbers_are_not_used_agai
     assert [run["run_id"] for run in ledger.runs()] == [waiting, new]
     with pytest.raises(TicketRunNotFound):
         ledger.run(old)
-    assert ledger.open_run("scaffold", KEY, NEW) == "scaffold-SHOP-12-3"
+    assert plain_ids(ledger.open_run("scaffold", KEY, NEW)) == "scaffold-SHOP-12-3"
 
 
 def test_a_repository_without_tickets_gets_no_ledger_from_gc(tmp_path: Path) -> None:
@@ -60,7 +60,8 @@ def test_a_ledger_of_the_first_shape_forgets_the_tickets_and_counts_on(tmp_path:
         connection.executescript(FIRST_SHAPE)
     ledger = TicketLedger(path)
     assert ledger.run("scaffold-SHOP-12-1")["payload"] is None
-    assert ledger.open_run("scaffold", KEY, OLD) == "scaffold-SHOP-12-2"
+    opened = ledger.open_run("scaffold", KEY, OLD)
+    assert (plain_ids(opened), opened != "scaffold-SHOP-12-2") == ("scaffold-SHOP-12-2", True)
 
 
 def test_what_was_kept_of_a_run_that_ended_goes_when_the_next_one_begins(tmp_path: Path) -> None:
@@ -78,15 +79,19 @@ def test_no_secret_of_a_ticket_or_of_the_environment_is_kept_or_shown(tmp_path: 
     token = "glpat-" + "x1Y2z3A4b5C6d7E8f9G0"
     place = Place(tmp_path, f"The key is {token}, and the word is open-sesame-42.")
     place.aop("scaffold", KEY, GITLAB_TOKEN="open-sesame-42")
-    shown = place.aop("show", "scaffold-SHOP-12-1", "--json", GITLAB_TOKEN="open-sesame-42")
+    (run,) = place.aop("runs", "--json").json["data"]["runs"]
+    shown = place.aop("show", run["run_id"], "--json", GITLAB_TOKEN="open-sesame-42")
     folder = place.repo / ".aop" / "tickets"
     kept = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
     for secret in (token, "open-sesame-42"):
         assert (secret in shown.out, secret.encode() in kept) == (False, False)
     assert shown.json["data"]["payload"]["key"] == KEY
-    shown = place.aop("show", "scaffold-SHOP-12-1")
+    shown = place.aop("show", run["run_id"])
     lines = [line.split("Z  ", 1)[-1] for line in shown.out.splitlines()]
-    assert (lines[0], token in shown.out) == ("scaffold-SHOP-12-1: failed (see the comment on the ticket)", False)
+    assert (plain_ids(lines[0]), token in shown.out) == (
+        "scaffold-SHOP-12-1: failed (see the comment on the ticket)",
+        False,
+    )
     assert lines[2:8] == [
         "  ticket: Orders",
         "",

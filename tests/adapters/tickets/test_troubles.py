@@ -34,22 +34,25 @@ START = [f"{T}get_ticket", *COMMENT, *BRANCH_THERE]
 MOVE = [f"{T}get_ticket", f"{T}get_transitions", f"{T}transition"]
 WRITE = [
     [f"{V}get_project", *BRANCH_THERE, f"{V}create_branch"],
-    [f"{V}get_branch", f"{V}push_files"],
+    [f"{V}get_branch", *[f"{V}read_file"] * 2, f"{V}push_files"],
     [f"{V}list_merge_requests", f"{V}get_project", f"{V}create_merge_request"],
 ]
+TREE = [f"{V}get_project", f"{V}list_tree"]
 TELL = [f"{V}get_project", f"{T}get_ticket", f"{T}set_description", *COMMENT, *MOVE]
 READ = [*START, f"{V}get_merge_request", *DOCS, f"{V}get_merge_request_diff", f"{V}list_notes"]
 PUBLISH = [f"{V}list_notes", f"{V}add_note", f"{V}add_note", *COMMENT]
 ORDER = {
-    "linear scaffold": [*START, *DOCS, *WRITE[0], *WRITE[1], *WRITE[2], *TELL],
+    "linear scaffold": [*START, *DOCS, *TREE, *WRITE[0], *WRITE[1], *WRITE[2], *TELL],
     "agentic scaffold": [
-        *START, *DOCS, *["tools/list"] * 3, *COMMENT, *WRITE[0], *WRITE[1], *WRITE[2], f"{V}list_merge_requests", *TELL,
+        *START, *DOCS, *["tools/list"] * 3, *TREE, *COMMENT, *WRITE[0], *WRITE[1], *WRITE[2],
+        f"{V}list_merge_requests", *TELL,
     ],
     "linear review": [*READ, *PUBLISH],
     "agentic review": [*READ, *["tools/list"] * 3, f"{V}read_file", *PUBLISH],
 }  # fmt: skip
-LOOP = {"agentic scaffold": range(11, 22), "agentic review": range(14, 15)}
+LOOP = {"agentic scaffold": range(13, 26), "agentic review": range(14, 15)}
 """The calls that the model asks for: it sees that they failed, and may ask again."""
+TREE_AT = {"linear scaffold": (8, 9), "agentic scaffold": (11, 12)}
 STATUSES = ("401", "403", "404", "409", "429", "500")
 EXPECTED = {
     "scaffold": Effects(
@@ -99,9 +102,13 @@ def worlds(tmp_path: Path) -> Any:
 
 
 def is_harmless(name: str, at: int, what: str) -> bool:
-    """Tell whether a failed call is none: no branch is what is hoped for, and a project's id has a stand-in (C-07)."""
+    """Tell whether a failed call is none: no branch and no file are what is hoped for, a list of files is not needed,
+    and a project's id has a stand-in (C-07).
+    """
     tool = ORDER[name][at]
-    no_branch = tool == f"{V}get_branch" and what == "404" and WAYS[name].kind == "scaffold" and at in (4, 10, 15, 17)
+    if WAYS[name].kind == "scaffold" and (at in TREE_AT[name] or (tool == f"{V}read_file" and what == "404")):
+        return True
+    no_branch = tool == f"{V}get_branch" and what == "404" and WAYS[name].kind == "scaffold" and at in (4, 12, 17, 19)
     no_id = ORDER[name][at : at + 3] == [f"{V}get_project", f"{T}get_ticket", f"{T}set_description"]
     return no_branch or (no_id and what in ("401", "403", "404", "409"))
 
@@ -126,7 +133,10 @@ def test_an_existing_branch_makes_these_calls(name: str, worlds: Any) -> None:
     folder = worlds(name)
     Local(folder, os.environ).repositories.create_branch("group/orders", "feature/SHOP-12-orders", "main")
     ending, calls = worked(folder, WAYS[name])
-    assert (ending["outcome"], calls) == ("branch_exists", [*START, f"{V}list_merge_requests", *COMMENT, *MOVE])
+    assert (ending["outcome"], calls) == (
+        "branch_exists",
+        [*START, f"{V}list_merge_requests", f"{V}get_project", *[f"{V}get_branch"] * 2, *COMMENT, *MOVE],
+    )
 
 
 def fails(folder: Path, name: str, trouble: Trouble) -> None:

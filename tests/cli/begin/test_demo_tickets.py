@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.tickets.local_worlds import plain_ids
 from tests.world import git, run_aop
 
 BRANCH = "feature/SHOP-12-orders"
@@ -20,7 +23,7 @@ def test_a_ticket_becomes_a_merge_request_that_is_reviewed_without_an_account(tm
     report: dict[str, Any] = ran.json["data"]
     root = Path(report["repository"])
     assert list(report) == [
-        "ticket", "branch", "commit", "merge_request", "review", "repository", "seconds",
+        "ticket", "branch", "commit", "merge_request", "review", "repository", "run", "seconds",
     ]  # fmt: skip
     assert (report["branch"], report["merge_request"]) == (BRANCH, {"url": URL, "state": "opened"})
     ticket = report["ticket"]
@@ -36,8 +39,14 @@ def test_a_ticket_becomes_a_merge_request_that_is_reviewed_without_an_account(tm
     assert git(root, "rev-parse", BRANCH).strip() == report["commit"]
     assert git(root, "show", f"{BRANCH}:src/orders/service.py").splitlines()[9] == "    _orders[order_id] = cents"
     assert git(root, "status", "--porcelain") == ""
+    git(root, "worktree", "add", "-q", str(tmp_path / "scaffold"), BRANCH)
+    tested = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        cwd=tmp_path / "scaffold", capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert (tested.returncode, "1 passed" in tested.stdout) == (0, True), tested.stdout
     runs = run_aop(root, "ticket", "runs", "--json").json["data"]["runs"]
-    assert [(run["run_id"], run["state"]) for run in runs] == [
+    assert [(plain_ids(run["run_id"]), run["state"]) for run in runs] == [
         ("review-SHOP-12-1", "reviewed"), ("scaffold-SHOP-12-1", "scaffolded"),
     ]  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,11 +11,14 @@ from typing import Any
 
 import pytest
 
+from aop.adapters.tickets.systems.local.repositories import PushedFile
 from aop.adapters.tickets.systems.local.server import Local
+from aop.tickets.scaffold_plan import ScaffoldPlan
 from tests.tickets import killed_command
-from tests.tickets.local_worlds import BRANCH, KEY, PAGE, PROJECT, local_world
+from tests.tickets.local_worlds import BRANCH, KEY, PAGE, PROJECT, local_world, plain_ids
 from tests.tickets.mission.test_blocks import BLOCK, fenced
 from tests.tickets.recorded_plans import record_plan
+from tests.tickets.test_plans_and_modes import file
 from tests.world import Ran, run_aop
 
 URL = f"local://{PROJECT}/-/merge_requests/1"
@@ -67,7 +71,7 @@ def test_a_ticket_becomes_a_branch_a_commit_and_a_merge_request_and_says_so(tmp_
     ran = place.aop("scaffold", KEY, "--json")
     assert ran.code == 0, ran.err
     made = ran.json["data"]
-    assert (made["run"], made["outcome"], made["branch"], made["merge_request"]["url"]) == (
+    assert (plain_ids(made["run"]), made["outcome"], made["branch"], made["merge_request"]["url"]) == (
         "scaffold-SHOP-12-1", "scaffolded", BRANCH, URL,
     )  # fmt: skip
     ticket = place.ticket
@@ -83,7 +87,7 @@ def test_a_ticket_becomes_a_branch_a_commit_and_a_merge_request_and_says_so(tmp_
     assert (again.code, again.out) == (0, f"{BRANCH}: already exists, nothing was written; {URL} (opened)\n")
     assert len(place.commits()) == 2
     runs = place.aop("runs").out.splitlines()
-    assert [line.split()[:2] for line in runs] == [
+    assert [plain_ids(line).split()[:2] for line in runs] == [
         ["scaffold-SHOP-12-2", "branch_exists"], ["scaffold-SHOP-12-1", "scaffolded"],
     ]  # fmt: skip
 
@@ -94,7 +98,7 @@ def test_a_ticket_that_cannot_be_read_gets_one_comment_that_says_what_to_do(tmp_
     ran = place.aop("scaffold", KEY, "--json")
     assert (ran.code, ran.json["error"]["code"]) == (1, "mission_missing")
     (comment,) = place.ticket["comments"]
-    assert comment == (
+    assert plain_ids(comment) == (
         "Scaffolding failed at step `parse` (reading the ticket): The description has no block"
         " `scaffolding`.\nCurrent state: Nothing in the code: no branch, no commit, no merge request.\n"
         "To fix it: Add one fenced `yaml` block to the ticket's description;"
@@ -130,7 +134,7 @@ def test_a_dry_run_fails_where_the_real_one_does_and_says_so(
     block: str, env: dict[str, str], step: str, code: str, tmp_path: Path
 ) -> None:
     place = Place(tmp_path, block)
-    record_plan(Path(place.env["AOP_MODEL_REPLAY"]), block=WITHOUT_BASE)
+    record_plan(Path(place.env["AOP_MODEL_REPLAY"]), block=WITHOUT_BASE, files=())
     dry = place.aop("scaffold", KEY, "--dry-run", **env)
     assert (place.ticket["comments"], dry.out.splitlines()[0]) == (
         [], f"Nothing was written. A real run would fail at step `{step}` and write:",
@@ -145,7 +149,6 @@ def test_a_dry_run_fails_where_the_real_one_does_and_says_so(
     ("changed", "exit_code", "code", "named"),
     [
         ({"WORKFLOW_STATE_SUCCESS": "", "ARCHITECTURE_DOC_PAGE_ID": ""}, 2, "ticket_setting_missing", "missing"),
-        ({"SCAFFOLDING_VCS_PROVIDER": "BITBUCKET"}, 1, "ticket_provider_unsupported", "variable"),
         ({"SCAFFOLDING_TRACKER_PROVIDER": "GITLAB"}, 1, "ticket_provider_unsupported", "variable"),
         ({"SCAFFOLDING_KNOWLEDGE_PROVIDER": "NOTION"}, 1, "ticket_provider_unsupported", "variable"),
     ],
@@ -160,6 +163,56 @@ def test_a_setting_that_is_missing_or_wrong_is_named_before_anything_is_called(
     expected = [*changed] if named == "missing" else next(iter(changed)).removeprefix("SCAFFOLDING_")
     assert error["details"][named] == expected
     assert place.ticket["comments"] == []
+
+
+def test_a_code_hosting_that_is_not_supported_is_told_in_the_ticket(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    ran = place.aop("scaffold", KEY, "--json", SCAFFOLDING_VCS_PROVIDER="BITBUCKET")
+    (comment,) = place.ticket["comments"]
+    assert (ran.code, ran.json["error"]["code"]) == (1, "ticket_provider_unsupported")
+    assert "`VCS_PROVIDER` is `BITBUCKET`, which AOP does not support." in comment
+
+
+def test_a_second_machine_reports_its_own_run_and_writes_nothing_twice(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    first = place.aop("scaffold", KEY, "--json").json["data"]
+    shutil.rmtree(place.repo / ".aop/tickets")
+    second = place.aop("scaffold", KEY, "--json").json["data"]
+    assert (first["outcome"], second["outcome"]) == ("scaffolded", "branch_exists")
+    assert plain_ids(first["run"]) == plain_ids(second["run"])
+    assert first["run"] != second["run"]
+    assert [comment.rpartition("AOP-Run: ")[2] for comment in place.ticket["comments"]] == [
+        f"{first['run']}/report_start", f"{first['run']}/report_success",
+        f"{second['run']}/report_start", f"{second['run']}/report_existing",
+    ]  # fmt: skip
+    assert place.commits() == ["SHOP-12: Scaffold orders", "First commit"]
+
+
+def test_a_branch_that_a_failed_run_left_is_gone_on_with(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    repositories, answers = place.local.repositories, Path(place.env["AOP_MODEL_REPLAY"])
+    answers.unlink()
+    record_plan(answers, ScaffoldPlan(files=(file("README.md", "# Mine\n"),), summary="Replaces a file."))
+    refused = place.aop("scaffold", KEY, "--json").json["error"]
+    assert (refused["code"], "`README.md`" in refused["message"]) == ("scaffold_plan_rejected", True)
+    assert place.commits() == ["First commit"]
+    answers.unlink()
+    record_plan(answers)
+    again = place.aop("scaffold", KEY, "--json").json["data"]
+    assert (again["outcome"], place.commits()) == ("scaffolded", ["SHOP-12: Scaffold orders", "First commit"])
+    request: Any = repositories.merge_request("group/orders", 1)
+    assert request["description"].startswith("Generated for SHOP-12.\n\nOrders.\n\nFiles:\n- `pyproject.toml`")
+
+
+def test_files_of_a_branch_without_a_merge_request_get_one_from_the_next_run(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    repositories = place.local.repositories
+    repositories.create_branch("group/orders", BRANCH, "main")
+    message = "SHOP-12: Scaffold orders\n\nAOP-Run: scaffold-SHOP-12-1-0a1b2c3d/commit"
+    repositories.push_files("group/orders", BRANCH, message, [PushedFile(path="a.py", content="a = 1\n")])
+    made = place.aop("scaffold", KEY, "--json").json["data"]
+    assert (made["outcome"], made["merge_request"]["url"]) == ("scaffolded", URL)
+    assert place.commits() == ["SHOP-12: Scaffold orders", "First commit"]
 
 
 def test_a_run_and_a_ticket_that_are_not_there_are_refused(tmp_path: Path) -> None:
@@ -193,7 +246,8 @@ def test_killed_after_each_write_and_started_again_nothing_is_written_twice(tmp_
         "In Review", 2, ["SHOP-12: Scaffold orders", "First commit"],
     )  # fmt: skip
     assert ticket["description"].count("code_review_params") == 1
-    assert [each["run_id"] for each in place.aop("runs", "--json").json["data"]["runs"]] == ["scaffold-SHOP-12-1"]
+    (run,) = place.aop("runs", "--json").json["data"]["runs"]
+    assert plain_ids(run["run_id"]) == "scaffold-SHOP-12-1"
 
 
 def test_a_secret_in_a_ticket_is_in_no_file_that_a_killed_run_leaves(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from aop.tickets.steps import Desk
 from aop.tickets.webhook_deliveries import DeliveryRules, IgnoredDelivery, TicketRequest
 from aop.web.webhooks import WebhookIntake, webhook_routes
 from tests.racing import until
+from tests.tickets.local_worlds import plain_ids
 from tests.tickets.scaffold.test_pipeline import SETTINGS, Around, desk_of
 from tests.tickets.webhook_worlds import SCAFFOLD, SECRET, delivery
 
@@ -92,8 +93,9 @@ def posted(ledger: TicketLedger, submitted: list[str], key: str = KEYS[0]) -> tu
 
 def test_what_was_accepted_and_never_handed_on_is_handed_on_when_it_is_delivered_again(tmp_path: Path) -> None:
     ledger, lost, submitted = TicketLedger(tmp_path / "ledger.db"), list[str](), list[str]()
-    run_id = "scaffold-MANY-1-1"
-    assert posted(ledger, lost) == (202, {"status": "accepted", "run_id": run_id})
+    answer = posted(ledger, lost)
+    run_id = ledger.active()[0][2]
+    assert answer == (202, {"status": "accepted", "run_id": run_id})
     assert posted(ledger, submitted) == (202, {"status": "duplicate", "run_id": run_id})
     ledger.record_end(ledger.active()[0][2], "2026-01-03", "failed")
     assert posted(ledger, submitted) == (202, {"status": "duplicate", "run_id": run_id})
@@ -139,11 +141,12 @@ def test_a_run_that_cannot_be_kept_stays_for_later_and_does_not_stop_the_others(
     for key in KEYS[:3]:
         taken(ledger, key)
     # Where the first run is to be kept, there is no place.
-    (ledger.working_folder / "scaffold-MANY-1-1.steps").mkdir(parents=True)
+    place = ledger.working_folder / f"{ledger.active()[0][2]}.steps"
+    place.mkdir(parents=True)
     with working(ledger, around) as said:
         until(lambda: len(ledger.active()) == 1 and len(said) == 3, seconds=SECONDS)
     assert (around.commented, ledger.active()[0][1]) == (KEYS[1:3], KEYS[0])
-    (ledger.working_folder / "scaffold-MANY-1-1.steps").rmdir()
+    place.rmdir()
     with working(ledger, around):
         until(lambda: not ledger.active(), seconds=SECONDS)
     assert around.commented[-1] == KEYS[0]
@@ -161,4 +164,4 @@ def test_the_limit_counts_runs_and_an_older_delivery_opens_none(tmp_path: Path) 
     ledger.record_end(ledger.active()[0][2], "2026-01-03", "failed")
     assert isinstance(taken(ledger, "SHOP-1", sent=9, most=1), IgnoredDelivery)
     assert taken(ledger, "SHOP-2", sent=10, most=1) == AcceptedDelivery(status="accepted", run_id=ledger.active()[0][2])
-    assert [run["run_id"] for run in ledger.runs()] == ["scaffold-SHOP-2-1", "scaffold-SHOP-1-1"]
+    assert [plain_ids(run["run_id"]) for run in ledger.runs()] == ["scaffold-SHOP-2-1", "scaffold-SHOP-1-1"]

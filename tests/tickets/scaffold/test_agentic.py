@@ -61,7 +61,7 @@ def test_a_mission_that_is_marked_agentic_makes_these_calls() -> None:
 def test_an_existing_branch_ends_it_before_a_model_is_asked() -> None:
     around = Around(exists=True)
     ending, model = agentic(around, *WHOLE_LOOP)
-    calls_made = [*UP_TO_CHECK, "find_merge_request", "add_comment", "update_status In Review"]
+    calls_made = [*UP_TO_CHECK, "find_merge_request", "find_work", "add_comment", "update_status In Review"]
     assert (ending["outcome"], around.calls, model.asked) == ("branch_exists", calls_made, [])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,7 +19,7 @@ from aop.core.errors import Fault, RemoteUnavailable
 from aop.core.redaction.redactor import Redactor
 from aop.reviews.report import CodeReviewReport
 from aop.testing.scripted_model import NAME, ScriptedModel, Step, answers, says
-from aop.tickets.ports import KnownTool, MergeRequest, PublishedNote, Ticket
+from aop.tickets.ports import BranchWork, KnownTool, MergeRequest, PublishedNote, Ticket
 from aop.tickets.runs.dry_run import DirectRun, ForgetfulLedger
 from aop.tickets.scaffold.pipeline import ScaffolderAgent
 from aop.tickets.scaffold_plan import PlannedFile, ScaffoldPlan
@@ -57,6 +57,7 @@ class Around:
         self.calls: list[str] = []
         self.written: list[str] = []
         self.opened: MergeRequest | None = None
+        self.work = BranchWork(is_empty=False)
 
     def _called(self, name: str, *written: str) -> None:
         self.calls.append(name)
@@ -110,8 +111,22 @@ class Around:
     async def create_branch(self, project: str, branch: str, *, base: str | None) -> None:
         self._called("create_branch")
 
+    async def find_work(self, project: str, branch: str, *, base: str | None, runs: str) -> BranchWork:
+        self._called("find_work")
+        return self.work
+
+    async def list_files(self, project: str, branch: str | None) -> Sequence[str]:
+        return ["README.md", "src/kept.py"]
+
     async def commit_changes(
-        self, project: str, branch: str, message: str, files: Sequence[PlannedFile], *, marker: str
+        self,
+        project: str,
+        branch: str,
+        message: str,
+        files: Sequence[PlannedFile],
+        *,
+        marker: str,
+        may_replace: Collection[str] = (),
     ) -> str:
         self._called("commit_changes", message, *(each.content for each in files))
         return "c0ffee"
@@ -192,7 +207,7 @@ def test_success_makes_these_calls_and_asks_once() -> None:
 def test_an_existing_branch_ends_the_run_without_docs_model_or_writes_to_the_code() -> None:
     around = Around(exists=True)
     ending, model = scaffolded(around)
-    calls = [*UP_TO_CHECK, "find_merge_request", "add_comment", "update_status In Review"]
+    calls = [*UP_TO_CHECK, "find_merge_request", "find_work", "add_comment", "update_status In Review"]
     assert (ending["outcome"], around.calls, model.asked) == ("branch_exists", calls, [])
     assert around.written[1].startswith(
         "The branch `feature/SHOP-12-orders` already exists, so nothing was generated or written. It has no merge"
@@ -210,8 +225,10 @@ def test_a_call_that_fails_ends_the_run_with_a_comment_and_the_ticket_goes_back(
     said = around.written[-1]
     assert f"failed at step `{ending['step']}` (" in said
     assert f"): `{WHOLE[at]}` answered 500.\nCurrent state: {LEFT.get(ending['step'], NOTHING)}" in said
-    # A second scaffold would stop at what this one left.
-    assert ("delete the branch" in said) == (ending["step"] in ("create_branch", "commit", "open_merge_request"))
+    # A second scaffold goes on with what this one left.
+    assert ("which goes on with the branch" in said) == (
+        ending["step"] in ("create_branch", "commit", "open_merge_request")
+    )
 
 
 @pytest.mark.req("SCAF-69")

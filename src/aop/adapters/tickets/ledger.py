@@ -13,10 +13,11 @@ import msgspec
 from aop.adapters.storage.small_database import SmallDatabase
 from aop.core.errors import Json, TicketRunNotFound
 from aop.core.ids import RunId
-from aop.tickets.runs.storage import ACTIVE, StorageFailed
+from aop.tickets.runs.storage import ACTIVE, FAILED, StorageFailed
 
-_SHAPE = 3
-"""The version of the file. Version 0 stored tickets with their secrets; until 2 the number of a run was counted."""
+_SHAPE = 4
+"""The version of the file. Version 0 stored tickets with their secrets; until 2 the number of a run was counted; until
+3 the runs of two ledgers could have the same id."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS runs (
     number INTEGER PRIMARY KEY, run_id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, ticket TEXT NOT NULL,
@@ -32,6 +33,8 @@ CREATE TABLE IF NOT EXISTS numbers (
 INSERT OR IGNORE INTO numbers SELECT kind, ticket, COUNT(*) FROM runs GROUP BY kind, ticket;
 CREATE INDEX IF NOT EXISTS deliveries_of_ticket ON deliveries (ticket, kind);
 CREATE INDEX IF NOT EXISTS runs_by_state ON runs (state);
+CREATE TABLE IF NOT EXISTS identity (name TEXT NOT NULL);
+INSERT INTO identity SELECT lower(hex(randomblob(4))) WHERE NOT EXISTS (SELECT 1 FROM identity);
 """
 
 
@@ -92,6 +95,15 @@ class TicketLedger(SmallDatabase):
             rows.execute(
                 "UPDATE runs SET state = ?, ended = ? WHERE run_id = ? AND state = ?", [state, at, run_id, ACTIVE]
             )
+
+    def has_left(self, kind: str, ticket: str, step: str) -> bool:
+        with self.transaction() as rows:
+            query = (
+                "SELECT outcome FROM runs JOIN steps USING (run_id)"
+                " WHERE kind = ? AND ticket = ? AND state = ? AND name = ?"
+            )
+            found = [msgspec.json.decode(row["outcome"]) for row in rows.execute(query, [kind, ticket, FAILED, step])]
+        return any("value" in outcome for outcome in found)
 
     def runs(self) -> list[dict[str, Any]]:
         """Return all runs, the newest first."""
@@ -168,7 +180,9 @@ class SqlDeliveryRows:
         self._rows.execute("UPDATE numbers SET last = last + 1 WHERE kind = ? AND ticket = ?", [kind, ticket])
         query = "SELECT last FROM numbers WHERE kind = ? AND ticket = ?"
         number = self._rows.execute(query, [kind, ticket]).fetchone()[0]
-        run_id = RunId(f"{kind}-{ticket}-{number}")
+        # Another machine has a ledger of its own, and counts the runs of the same ticket from 1 too.
+        ledger = self._rows.execute("SELECT name FROM identity").fetchone()[0]
+        run_id = RunId(f"{kind}-{ticket}-{number}-{ledger}")
         self._rows.execute(
             "INSERT INTO runs (run_id, kind, ticket, payload, began, state) VALUES (?, ?, ?, 'null', ?, ?)",
             [run_id, kind, ticket, at, ACTIVE],

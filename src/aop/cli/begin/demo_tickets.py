@@ -116,6 +116,7 @@ class _Story:
             "merge_request": {"url": request["url"], "state": request["state"]},
             "review": {"verdict": report["verdict"], "findings": report["findings"]},
             "repository": str(self._sample.root),
+            "run": self._ledger.runs()[-1]["run_id"],
         }
 
     def _say(self, line: str) -> None:
@@ -131,7 +132,7 @@ def _report_text(report: Mapping[str, Any], *, keep: bool) -> str:
     around = [
         f"  git -C {root} show {report['branch']}",
         f"  aop ticket runs --repo {root}",
-        f"  aop ticket show scaffold-{KEY}-1 --repo {root}",
+        f"  aop ticket show {report['run']} --repo {root}",
     ]
     return "\n".join(
         [

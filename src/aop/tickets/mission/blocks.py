@@ -55,6 +55,8 @@ class ScaffoldingMission(Struct, frozen=True, kw_only=True, forbid_unknown_field
     parameters: Parameters
     mode: Literal["linear", "agentic"] = "linear"
     exploratory: bool = False
+    may_write: Annotated[tuple[Name, ...], Meta(max_length=50)] = ()
+    """Files that the scaffold may replace, or write although they steer CI or coding agents."""
 
 
 class ReviewParams(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -85,13 +87,9 @@ def scaffolding_mission(description: Json) -> ScaffoldingMission:
     _check_branch(mission.target.branch_slug, "scaffolding.target.branch_slug")
     if mission.target.target_base_branch is not None:
         _check_branch(mission.target.target_base_branch, "scaffolding.target.target_base_branch")
-    try:
-        exact_path(mission.target.gitlab_project_path)
-    except PathOutOfBounds as error:
-        field = "scaffolding.target.gitlab_project_path"
-        raise MissionInvalid(
-            f"`{field}` is not the path of a project: {error.facts['reason']}.", field=field
-        ) from error
+    _check_path(mission.target.gitlab_project_path, "scaffolding.target.gitlab_project_path", "a project")
+    for number, path in enumerate(mission.may_write):
+        _check_path(path, f"scaffolding.may_write[{number}]", "a file")
     return mission
 
 
@@ -164,6 +162,14 @@ def _as_text(value: Mapping[str, Json]) -> dict[str, Json]:
         name: str(field) if isinstance(field, (int, float)) and not isinstance(field, bool) else field
         for name, field in value.items()
     }
+
+
+def _check_path(path: str, field: str, of_what: str) -> None:
+    try:
+        exact_path(path)
+    except PathOutOfBounds as error:
+        reason = error.facts["reason"]
+        raise MissionInvalid(f"`{field}` is not the path of {of_what}: {reason}.", field=field) from error
 
 
 def _check_branch(name: str, field: str) -> None:

@@ -14,7 +14,6 @@ from aop.core.errors import (
     Refusal,
     RemoteNotFound,
     RemoteRejected,
-    TicketProviderUnsupported,
 )
 from aop.core.run import Steps
 from aop.reviews.diff_lines import line_texts, shown_lines
@@ -33,7 +32,7 @@ from aop.tickets.review.answer import KnownReview, PublishedReview, TicketReview
 from aop.tickets.review.diff_parts import diff_excerpts
 from aop.tickets.review.prompt import ReviewSubject, review_prompt
 from aop.tickets.safe_text import harmless_text, host_of
-from aop.tickets.steps import Desk, Ending, StepFailed, TicketSteps
+from aop.tickets.steps import Desk, Ending, StepFailed, TicketSteps, refuse_unsupported
 
 KIND = "review"
 
@@ -128,11 +127,7 @@ class _Review:
         return self._choose_mode(params, "", failed_before=True) is TicketMode.AGENTIC_ACT_LOOP
 
     def _parse(self) -> ReviewParams:
-        unsupported = self._desk.settings.unsupported_vcs
-        if unsupported:
-            raise TicketProviderUnsupported(
-                f"`VCS_PROVIDER` is `{unsupported}`, which AOP does not support.", variable="VCS_PROVIDER"
-            )
+        refuse_unsupported(self._desk.settings)
         return review_params(self._ticket.description)
 
     async def _check_branch(self, params: ReviewParams) -> None:

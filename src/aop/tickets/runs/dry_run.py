@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,7 +12,7 @@ from aop.core.errors import Fault, Json, RemoteNotFound
 from aop.core.ids import RunId
 from aop.reviews.report import CodeReviewReport
 from aop.tickets.loop.tool_policy import READS
-from aop.tickets.ports import DocsPort, KnownTool, MergeRequest, PublishedNote, Ticket, TrackerPort, VcsPort
+from aop.tickets.ports import BranchWork, DocsPort, KnownTool, MergeRequest, PublishedNote, Ticket, TrackerPort, VcsPort
 from aop.tickets.runs.runner import pipeline_of
 from aop.tickets.scaffold_plan import PlannedFile
 from aop.tickets.steps import Desk, Ending
@@ -46,6 +46,10 @@ class ForgetfulLedger:
 
     def record_end(self, run_id: RunId, at: str, state: str) -> None:
         """Keep nothing."""
+
+    def has_left(self, kind: str, ticket: str, step: str) -> bool:
+        """Know of nothing."""
+        return False
 
 
 class _DryPort:
@@ -133,8 +137,21 @@ class DryVcs(_DryPort):
             raise RemoteNotFound(f"The branch `{base}`, named as `target_base_branch`, does not exist.", branch=base)
         self._note({"operation": "create_branch", "project": project, "branch": branch, "base": base})
 
+    async def find_work(self, project: str, branch: str, *, base: str | None, runs: str) -> BranchWork:
+        return await self._vcs.find_work(project, branch, base=base, runs=runs)
+
+    async def list_files(self, project: str, branch: str | None) -> Sequence[str]:
+        return await self._vcs.list_files(project, branch)
+
     async def commit_changes(
-        self, project: str, branch: str, message: str, files: Sequence[PlannedFile], *, marker: str
+        self,
+        project: str,
+        branch: str,
+        message: str,
+        files: Sequence[PlannedFile],
+        *,
+        marker: str,
+        may_replace: Collection[str] = (),
     ) -> str:
         pushed: list[Json] = [{"path": file.path, "content": file.content} for file in files]
         self._note(

@@ -99,10 +99,15 @@ class AgenticScaffold:
             raise ToolCallDenied("The branch does not exist yet.", hint="Create the branch first.")
         if self.has_made("commit"):
             return {"committed": False, "why": "This run has its one commit already; nothing was added."}
-        plan = validate_plan(ScaffoldPlan(files=given.files, summary="Committed."), self._desk.redact)
+        allowed = self._mission.may_write
+        plan = validate_plan(
+            ScaffoldPlan(files=given.files, summary="Committed."), self._desk.redact, may_write=allowed
+        )
         message = self._desk.redact(texts.commit_message(self._key, self._mission))
         marker = self._steps.marker("commit")
-        commit = await self._desk.vcs.commit_changes(self._project, self._branch, message, plan.files, marker=marker)
+        commit = await self._desk.vcs.commit_changes(
+            self._project, self._branch, message, plan.files, marker=marker, may_replace=allowed
+        )
         return {"commit": commit}
 
     async def _create_merge_request(self, given: Message) -> Any:

@@ -16,12 +16,13 @@ from aop.tickets.loop.tool_calls import mission_tools
 from aop.tickets.loop.tool_policy import SCAFFOLDER_MAY
 from aop.tickets.mission.blocks import ReviewParams, ScaffoldingMission, review_params_block, scaffolding_mission
 from aop.tickets.mission.modes import TicketMode, scaffolding_mode
-from aop.tickets.ports import MergeRequest, Ticket
+from aop.tickets.ports import BranchWork, MergeRequest, Ticket
+from aop.tickets.safe_text import harmless_text
 from aop.tickets.scaffold import texts
 from aop.tickets.scaffold.agentic import AgenticScaffold, ScaffoldDone
-from aop.tickets.scaffold.prompt import scaffolding_mission_prompt, scaffolding_prompt
+from aop.tickets.scaffold.prompt import ScaffoldMaterial, scaffolding_mission_prompt, scaffolding_prompt
 from aop.tickets.scaffold_plan import ScaffoldPlan, validate_plan
-from aop.tickets.steps import Desk, Ending, StepFailed, TicketSteps
+from aop.tickets.steps import Desk, Ending, StepFailed, TicketSteps, refuse_unsupported
 
 KIND = "scaffold"
 _CODE_WRITES = {"create_branch": "the branch", "commit": "the commit", "open_merge_request": "the merge request"}
@@ -76,8 +77,8 @@ class _Scaffolding:
         )
 
     async def _linear(self, mission: ScaffoldingMission) -> Ending:
-        if await self._branch_exists(mission):
-            return await self._stop_at_existing(mission)
+        if await self._branch_exists(mission) and (ending := await self._at_existing(mission)):
+            return ending
         asked, plan = await self._ask(mission)
         made = await self._write(mission, plan)
         await self._report_success(mission, made)
@@ -87,16 +88,15 @@ class _Scaffolding:
     async def _agentic(self, mission: ScaffoldingMission, failure: StepFailed | None) -> Ending:
         """Let a model do the work between Python's first and last steps; `failure` is the failure to recover from."""
         ours = failure is not None and "create_branch" in (failure.step, *self.steps.reached)
-        if await self._branch_exists(mission) and not ours:
-            return await self._stop_at_existing(mission)
+        if await self._branch_exists(mission) and not ours and (ending := await self._at_existing(mission)):
+            return ending
         docs = await self.steps.read_docs(mission.parameters.service_name)
         tools = await mission_tools(self._desk, self.steps, SCAFFOLDER_MAY)
         work = self._agent = AgenticScaffold(self._desk, self.steps, self._key, mission, tools)
         limits = self._desk.settings.limits
         before = "" if failure is None else texts.done_before(failure.step, self.steps.reached)
-        question = scaffolding_mission_prompt(
-            self._ticket.summary, mission, docs, limits, before, fence=self._desk.new_fence()
-        )
+        material = await self._material(mission, docs)
+        question = scaffolding_mission_prompt(mission, material, limits, before, fence=self._desk.new_fence())
         done, spent = await run_mission(
             self._desk, self.steps, work.tools, Mission(prompt=question, result=ScaffoldDone), limits
         )
@@ -148,34 +148,67 @@ class _Scaffolding:
         return _CODE_WRITES.get(failed.step, "") if failed.error["code"] == RemoteUnavailable.code else ""
 
     async def _parse(self) -> ScaffoldingMission:
-        found = await self.steps.compute("parse", lambda: scaffolding_mission(self._ticket.description))
-        return msgspec.convert(found, type=ScaffoldingMission)
+        def parse() -> ScaffoldingMission:
+            refuse_unsupported(self._desk.settings)
+            return scaffolding_mission(self._ticket.description)
+
+        return msgspec.convert(await self.steps.compute("parse", parse), type=ScaffoldingMission)
 
     async def _branch_exists(self, mission: ScaffoldingMission) -> bool:
         vcs, target = self._desk.vcs, mission.target
         project, branch = target.gitlab_project_path, target.branch_slug
         return bool(await self.steps.do("check_branch", lambda: vcs.validate_branch_existence(project, branch)))
 
-    async def _stop_at_existing(self, mission: ScaffoldingMission) -> Ending:
-        project, branch = mission.target.gitlab_project_path, mission.target.branch_slug
-        found = await self.steps.do("find_merge_request", lambda: self._desk.vcs.find_merge_request(project, branch))
+    async def _at_existing(self, mission: ScaffoldingMission) -> Ending | None:
+        """Go on with a branch that a failed run left, or stop at another; None: it was left empty."""
+        vcs, target = self._desk.vcs, mission.target
+        project, branch, base = target.gitlab_project_path, target.branch_slug, target.target_base_branch
+        found = await self.steps.do("find_merge_request", lambda: vcs.find_merge_request(project, branch))
         known = msgspec.convert(found, type=MergeRequest | None)
+        if known is None:
+            runs = f"{KIND}-{self._key}-"
+            looked = await self.steps.do("find_work", lambda: vcs.find_work(project, branch, base=base, runs=runs))
+            work = msgspec.convert(looked, type=BranchWork)
+            if work.is_empty and self._desk.ledger.has_left(KIND, self._key, "create_branch"):
+                return None
+            if work.commit:
+                return await self._finish(mission, work.commit)
         await self.steps.comment("report_existing", self._key, texts.branch_exists(mission, known))
         await self._move("move_ticket", self._desk.settings.state_success)
         return {"outcome": "branch_exists", "branch": branch, "merge_request": found}
+
+    async def _finish(self, mission: ScaffoldingMission, commit: str) -> Ending:
+        """Open the merge request of files that an earlier run committed."""
+        self._made["commit"] = commit
+        made = await self._open(mission, texts.merge_request_description(self._key, None))
+        await self._report_success(mission, made)
+        return {"outcome": "scaffolded", "branch": mission.target.branch_slug, **made}
 
     async def _ask(self, mission: ScaffoldingMission) -> tuple[dict[str, Any], ScaffoldPlan]:
         """Ask the model once; return its answer, and its checked plan."""
         docs = await self.steps.read_docs(mission.parameters.service_name)
 
         async def ask() -> Any:
-            question = scaffolding_prompt(self._ticket.summary, mission, *docs, fence=self._desk.new_fence())
+            material = await self._material(mission, docs)
+            question = scaffolding_prompt(mission, material, fence=self._desk.new_fence())
             return await self._desk.brain.generate_structured(question, ScaffoldPlan)
 
         asked: dict[str, Any] = await self.steps.do("ask_model", ask)
         plan = msgspec.convert(asked["value"], type=ScaffoldPlan)
-        await self.steps.compute("validate_plan", lambda: len(validate_plan(plan, self._desk.redact).files))
+        await self.steps.compute(
+            "validate_plan", lambda: len(validate_plan(plan, self._desk.redact, may_write=mission.may_write).files)
+        )
         return asked, plan
+
+    async def _material(self, mission: ScaffoldingMission, docs: tuple[str, str]) -> ScaffoldMaterial:
+        """Return what a model sees of the ticket and of the repository."""
+        target = mission.target
+        try:
+            files = await self._desk.vcs.list_files(target.gitlab_project_path, target.target_base_branch)
+        except (RemoteNotFound, RemoteRejected, RemoteUnavailable):
+            # A new project may have no commit yet; a file in the way is refused by the commit.
+            files = ()
+        return ScaffoldMaterial(ticket=self._ticket, files=tuple(files), project=docs[0], architecture=docs[1])
 
     async def _write(self, mission: ScaffoldingMission, plan: ScaffoldPlan) -> dict[str, Any]:
         vcs, target, marker = self._desk.vcs, mission.target, self.steps.marker("commit")
@@ -183,16 +216,25 @@ class _Scaffolding:
         await self.steps.do("create_branch", lambda: vcs.create_branch(project, branch, base=base))
         message = self._desk.redact(texts.commit_message(self._key, mission))
         self._made["commit"] = await self.steps.do(
-            "commit", lambda: vcs.commit_changes(project, branch, message, plan.files, marker=marker)
+            "commit",
+            lambda: vcs.commit_changes(
+                project, branch, message, plan.files, marker=marker, may_replace=mission.may_write
+            ),
         )
+        summary = harmless_text(self._desk.redact(plan.summary))
+        about = texts.merge_request_description(self._key, msgspec.structs.replace(plan, summary=summary))
+        return await self._open(mission, about)
+
+    async def _open(self, mission: ScaffoldingMission, description: str) -> dict[str, Any]:
+        vcs, target = self._desk.vcs, mission.target
 
         async def open_merge_request() -> dict[str, Any]:
             opened = await vcs.create_merge_request(
-                project,
-                branch,
-                base=base,
+                target.gitlab_project_path,
+                target.branch_slug,
+                base=target.target_base_branch,
                 title=self._desk.redact(texts.merge_request_title(self._key, mission)),
-                description=texts.merge_request_description(self._key, plan),
+                description=description,
             )
             return {"merge_request": opened, "generated_at": timestamp(self._desk.clock.now())}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec import Struct
 
 from aop.brains.budgets import LoopLimits
 from aop.brains.prompts import Data, Prompt, build_prompt
@@ -11,6 +12,9 @@ from aop.core.text.json import canonical_json
 from aop.core.text.yaml import dump_yaml
 from aop.tickets.loop.mission_run import limits_in_words
 from aop.tickets.mission.blocks import SCAFFOLDING, ScaffoldingMission
+from aop.tickets.mission.criteria import acceptance_criteria
+from aop.tickets.mission.descriptions import plain_description
+from aop.tickets.ports import Ticket
 from aop.tickets.scaffold_plan import ScaffoldPlan
 
 INSTRUCTIONS = """\
@@ -21,6 +25,8 @@ Hard constraints, each of which is checked:
 - Every `path` is relative to the root of the repository, with `/` between plain names, without `..`; `name` is its last
   part. No path twice, nothing below `.git`, no `.env`.
 - A deterministic structure: the folders that the standards ask for, as they spell them; files ordered by path.
+- Nothing is replaced: no file that the repository has, and no file that CI or coding agents act on, unless `may_write`
+  in the ticket's configuration names it.
 - No empty files, except `.gitkeep`, `__init__.py` and `py.typed`.
 - Keep to the architecture and the standards in the data. Where they are silent, take the smallest thing that works."""
 
@@ -48,16 +54,24 @@ You are done when the merge request is open: hand in the result then, with a sum
 stopped, and the work counts as failed, after {iterations} replies, {seconds} seconds{tokens}{cost}.{before}"""
 
 
-def scaffolding_prompt(
-    summary: str, mission: ScaffoldingMission, project: str, architecture: str, *, fence: str
-) -> Prompt:
+class ScaffoldMaterial(Struct, frozen=True, kw_only=True):
+    """What a model sees of the ticket, of the repository and of the documentation."""
+
+    ticket: Ticket
+    files: tuple[str, ...]
+    """The files that the repository has already."""
+    project: str
+    architecture: str
+
+
+def scaffolding_prompt(mission: ScaffoldingMission, material: ScaffoldMaterial, *, fence: str) -> Prompt:
     """Return the question; all texts of others are in it as data."""
     schema = canonical_json(schema_of(ScaffoldPlan)).decode()
-    return build_prompt(INSTRUCTIONS, TASK.format(schema=schema), _data(summary, mission, project, architecture), fence)
+    return build_prompt(INSTRUCTIONS, TASK.format(schema=schema), _data(mission, material), fence)
 
 
 def scaffolding_mission_prompt(
-    summary: str, mission: ScaffoldingMission, docs: tuple[str, str], limits: LoopLimits, before: str, *, fence: str
+    mission: ScaffoldingMission, material: ScaffoldMaterial, limits: LoopLimits, before: str, *, fence: str
 ) -> Prompt:
     """Return the mission of a model with tools; all texts of others are in it as data."""
     task = MISSION.format(
@@ -66,13 +80,18 @@ def scaffolding_mission_prompt(
         **limits_in_words(limits),
         before=f"\n\nThe fixed steps were tried before and failed. {before}" if before else "",
     )
-    return build_prompt(f"{INSTRUCTIONS}\n\n{RULES}", task, _data(summary, mission, *docs), fence)
+    return build_prompt(f"{INSTRUCTIONS}\n\n{RULES}", task, _data(mission, material), fence)
 
 
-def _data(summary: str, mission: ScaffoldingMission, project: str, architecture: str) -> list[Data]:
+def _data(mission: ScaffoldingMission, material: ScaffoldMaterial) -> list[Data]:
+    description = plain_description(material.ticket.description)
+    criteria = "\n".join(f"{number}. {text}" for number, text in enumerate(acceptance_criteria(description), start=1))
     return [
-        Data(source="the ticket's title", text=summary, max_chars=500),
+        Data(source="the ticket's title", text=material.ticket.summary, max_chars=500),
         Data(source="the ticket's configuration", text=dump_yaml({SCAFFOLDING: msgspec.to_builtins(mission)})),
-        Data(source="architecture and standards", text=architecture),
-        Data(source="what is known of the service", text=project),
+        Data(source="the ticket's description", text=description),
+        Data(source="the ticket's acceptance criteria", text=criteria or "(none)"),
+        Data(source="files that the repository has", text="\n".join(material.files) or "(none)"),
+        Data(source="architecture and standards", text=material.architecture),
+        Data(source="what is known of the service", text=material.project),
     ]

@@ -60,10 +60,12 @@ def merge_request_title(key: str, mission: ScaffoldingMission) -> str:
     return f"{key}: Scaffold {mission.parameters.service_name}"
 
 
-def merge_request_description(key: str, plan: ScaffoldPlan) -> str:
-    """Return the description of the merge request."""
+def merge_request_description(key: str, plan: ScaffoldPlan | None) -> str:
+    """Return the description of the merge request; None: an earlier run committed the files."""
+    if plan is None:
+        return f"Generated for {key}. The files were committed by an earlier run."
     files = "\n".join(f"- `{path}`" for path in sorted(file.path for file in plan.files))
-    return f"Generated for {key}.\n\nFiles:\n{files}"
+    return f"Generated for {key}.\n\n{plan.summary}\n\nFiles:\n{files}"
 
 
 def done_before(failed_at: str, reached: Sequence[str]) -> str:
@@ -87,17 +89,13 @@ def remains_text(left: ScaffoldRemains) -> str:
 
 
 def next_step(key: str, left: ScaffoldRemains) -> str:
-    """Return the next step after a failure; a scaffold stops at a branch that exists, also at its own."""
+    """Return the next step after a failure; a scaffold goes on with a branch that it left."""
     again = f"`aop ticket scaffold {key}`"
     if left.merge_request:
         put = f"add this block to the description:\n\n{left.block}\n\n" if left.block else ""
         return f"{put}start again with {again}, which finds the branch, writes no code and moves the ticket."
     if left.branch or left.unsure:
-        rather = ", or open the merge request yourself" if left.has_commit else ""
-        return (
-            f"delete the branch if it exists, or choose another `branch_slug`{rather}. Start again with {again}, which"
-            " stops at a branch that exists."
-        )
+        return f"start again with {again}, which goes on with the branch, unless another has committed to it."
     return f"start again with {again}, or by the webhook."
 
 

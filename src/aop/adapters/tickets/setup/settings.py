@@ -136,9 +136,8 @@ def _providers(environ: Mapping[str, str], product: str) -> dict[str, str]:
     own = "SCAFFOLDING_" if product == SCAFFOLDING else ""
     found = {name: (environ.get(f"{own}{name}") or environ.get(name) or "").strip() for name in SUPPORTED}
     for name, provider in found.items():
-        # The reviewer comments on the ticket instead.
-        is_commented = product != SCAFFOLDING and name == VCS_PROVIDER
-        if provider and provider.upper() not in SUPPORTED[name] and not is_commented:
+        # About the system of the code, a comment on the ticket is possible.
+        if provider and provider.upper() not in SUPPORTED[name] and name != VCS_PROVIDER:
             supported: list[Json] = [*SUPPORTED[name]]
             raise TicketProviderUnsupported(
                 f"`{name}` is `{provider[:40]}`, which AOP does not support.", variable=name, supported=supported

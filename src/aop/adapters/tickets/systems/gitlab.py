@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from aop.adapters.tickets.mcp.operation_table import TablePort
 from aop.adapters.tickets.mcp.retries import with_retries
 from aop.adapters.tickets.mcp.upstream import Upstream
+from aop.adapters.tickets.systems.file_lists import files_below
 from aop.adapters.tickets.systems.gitlab_diffs import Position, positions, unified_diff
 from aop.core.errors import RemoteNotFound, RemoteRejected
 from aop.reviews.report import CodeReviewReport
-from aop.tickets.comments import has_marker, with_marker
-from aop.tickets.ports import KnownTool, MergeRequest, PublishedNote
+from aop.tickets.comments import has_marker, has_marker_of, with_marker
+from aop.tickets.ports import BranchWork, KnownTool, MergeRequest, PublishedNote
 from aop.tickets.review.texts import ReviewNote, missing_notes
-from aop.tickets.scaffold_plan import PlannedFile
+from aop.tickets.scaffold_plan import PlannedFile, existing_files
 
 PAGE = 100
 COMMITS_LOOKED_AT = 20
@@ -96,14 +97,34 @@ class GitlabVcs(TablePort):
             )
 
     @with_retries
+    async def find_work(self, project: str, branch: str, *, base: str | None, runs: str) -> BranchWork:
+        base = base or str((await self._project(project))["default_branch"])
+        head = (await self._call("get_branch", project=project, branch=branch))["commit"]
+        is_empty = head["id"] == await self._head(project, base)
+        is_ours = not is_empty and has_marker_of(str(head.get("message") or ""), runs)
+        return BranchWork(is_empty=is_empty, commit=str(head["id"]) if is_ours else "")
+
+    @with_retries
+    async def list_files(self, project: str, branch: str | None) -> Sequence[str]:
+        ref = branch or str((await self._project(project))["default_branch"])
+        return await files_below(lambda folder: self._call("list_tree", project=project, ref=ref, path=folder))
+
+    @with_retries
     async def commit_changes(
-        self, project: str, branch: str, message: str, files: Sequence[PlannedFile], *, marker: str
+        self,
+        project: str,
+        branch: str,
+        message: str,
+        files: Sequence[PlannedFile],
+        *,
+        marker: str,
+        may_replace: Collection[str] = (),
     ) -> str:
         await self._check(project)
         known = await self._call("list_commits", project=project, branch=branch, most=COMMITS_LOOKED_AT)
         made = next((each for each in known if has_marker(each["message"], marker)), None)
         if made is None:
-            made = await self._commit(project, branch, with_marker(message, marker), files)
+            made = await self._commit(project, branch, with_marker(message, marker), files, may_replace)
         return str(made["id"])
 
     @with_retries
@@ -185,7 +206,9 @@ class GitlabVcs(TablePort):
                 raise
         await self._call("add_note", **where, text=f"`{note.path}`, line {note.line}:\n{note.text}")
 
-    async def _commit(self, project: str, branch: str, message: str, files: Sequence[PlannedFile]) -> Any:
+    async def _commit(
+        self, project: str, branch: str, message: str, files: Sequence[PlannedFile], may_replace: Collection[str]
+    ) -> Any:
         pushed = [{"file_path": file.path, "content": file.content, "action": "create"} for file in files]
         where = {"project": project, "branch": branch}
         try:
@@ -194,9 +217,11 @@ class GitlabVcs(TablePort):
             # GitLab accepts a commit as a whole or not at all.
             if "already exists" not in rejected.message:
                 raise
-        for file in pushed:
-            if await self._has_file(file["file_path"], **where):
-                file["action"] = "update"
+        taken = [file for file in pushed if await self._has_file(file["file_path"], **where)]
+        if kept := [file["file_path"] for file in taken if file["file_path"] not in may_replace]:
+            raise existing_files(kept)
+        for file in taken:
+            file["action"] = "update"
         return await self._call("commit", **where, message=message, files=pushed)
 
     async def _has_file(self, path: str, *, project: str, branch: str) -> bool:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from aop.adapters.tickets.mcp.operation_table import TablePort
+from aop.adapters.tickets.systems.file_lists import files_below
 from aop.core.errors import Json, RemoteNotFound, RemoteRejected
 from aop.reviews.report import CodeReviewReport
-from aop.tickets.comments import has_marker, with_marker
-from aop.tickets.ports import KnownTool, MergeRequest, PublishedNote, Ticket
+from aop.tickets.comments import has_marker, has_marker_of, with_marker
+from aop.tickets.ports import BranchWork, KnownTool, MergeRequest, PublishedNote, Ticket
 from aop.tickets.review.texts import missing_notes
-from aop.tickets.scaffold_plan import PlannedFile
+from aop.tickets.scaffold_plan import PlannedFile, existing_files
 
 _KEY = {"key": "key"}
 _WHERE = {"project": "project"}
@@ -124,12 +125,37 @@ class LocalVcs(_LocalPort):
                 hint="Delete the branch, or choose another `branch_slug` in the ticket, and start again.",
             )
 
+    async def find_work(self, project: str, branch: str, *, base: str | None, runs: str) -> BranchWork:
+        names = (branch, await self._base(project, base))
+        head, start = [(await self._call("get_branch", project=project, branch=name))["commit"] for name in names]
+        is_ours = head["id"] != start["id"] and has_marker_of(head["message"], runs)
+        return BranchWork(is_empty=head["id"] == start["id"], commit=str(head["id"]) if is_ours else "")
+
+    async def list_files(self, project: str, branch: str | None) -> Sequence[str]:
+        ref = await self._base(project, branch)
+
+        async def listed(folder: str) -> Any:
+            rows = await self._call("list_tree", project=project, ref=ref, path=folder)
+            return [{**row, "path": f"{folder}/{row['path']}" if folder else row["path"]} for row in rows]
+
+        return await files_below(listed)
+
     async def commit_changes(
-        self, project: str, branch: str, message: str, files: Sequence[PlannedFile], *, marker: str
+        self,
+        project: str,
+        branch: str,
+        message: str,
+        files: Sequence[PlannedFile],
+        *,
+        marker: str,
+        may_replace: Collection[str] = (),
     ) -> str:
         head = (await self._call("get_branch", project=project, branch=branch))["commit"]
         if has_marker(head["message"], marker):
             return str(head["id"])
+        taken = [file.path for file in files if await self._has_file(project, branch, file.path)]
+        if kept := [path for path in taken if path not in may_replace]:
+            raise existing_files(kept)
         pushed = [{"path": file.path, "content": file.content} for file in files]
         made = await self._call(
             "commit", project=project, branch=branch, message=with_marker(message, marker), files=pushed
@@ -170,6 +196,13 @@ class LocalVcs(_LocalPort):
 
     async def approve_merge_request(self, project: str, number: str, *, head: str) -> None:
         await self._call("approve", project=project, number=int(number), head=head)
+
+    async def _has_file(self, project: str, branch: str, path: str) -> bool:
+        try:
+            await self._call("read_file", project=project, ref=branch, path=path)
+        except RemoteNotFound:
+            return False
+        return True
 
     async def _base(self, project: str, base: str | None) -> str:
         return base or str((await self._call("get_project", project=project))["default_branch"])
