@@ -30,7 +30,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("what", metavar="test", choices=["test"], help="ask one question")
     parser.add_argument("--model", metavar="PROVIDER:MODEL", help="one model, or a list (default: `AOP_MODELS`)")
-    parser.add_argument("--for", dest="product", choices=PRODUCTS, help="the models of this product")
+    parser.add_argument(
+        "--for",
+        dest="product",
+        metavar="PRODUCT",
+        choices=PRODUCTS,
+        help=f"the models of this product: {', '.join(PRODUCTS)}",
+    )
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
