@@ -725,8 +725,10 @@ def work_gated(world: World) -> None:
     world.ok("safe_patch", role=SWE, file_path="ACTIVE_PR.json", **patch)
     world.ok("submit_work", role=SWE, summary="Planned.")
     world.ok("get_task", role=SWE)
+    red = {"summary": "Red.", "test_command": "true", "expectation": "FAIL"}
     for _ in range(10):
-        assert world.ok("submit_work", role=SWE, summary="Red.", test_command="true")["status"] == "FAILURE"
+        assert world.ok("submit_work", role=SWE, **red)["status"] == "FAILURE"
+        world.ok("get_task", role=SWE)
     asked = world.ok("escalate_for_external_help", role=SWE, markdown_report="# Stuck")["question_id"]
     assert world.ok("gated.resume", feature_id="gated", guidance="Plan anew.")["question_id"] == asked
     world.ok("get_task", role=SWE)
