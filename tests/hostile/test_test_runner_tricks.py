@@ -18,8 +18,8 @@ from aop.core.roles import Role
 from aop.kernel.gateway.calls import Envelope
 from aop.kernel.record.documents import gate_runs
 from aop.kernel.record.documents.features import Status
-from tests.kernel.tools.worlds import configured, copied, force, gates_of, patch_of, state_of, step
-from tests.world import World, git
+from tests.kernel.tools.worlds import configured, copied, gates_of, patch_of, state_of, step
+from tests.world import World
 
 Tree = Mapping[str, str | None]
 """The files that a patch writes, each as a whole; None removes one."""
@@ -92,14 +92,21 @@ def base_of(root: Path, files: Mapping[str, str], steps: list[dict[str, Any]], *
 
 @pytest.fixture(scope="module")
 def python_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return base_of(tmp_path_factory.mktemp("python") / "repo", PROJECT, PYTEST)
+    root = tmp_path_factory.mktemp("python") / "repo"
+    return base_of(root, PROJECT, PYTEST, permitted_protected_paths=list(PERMITTED))
+
+
+PERMITTED = ("pyproject.toml", "junit.xml", "pytest/__init__.py", "iniconfig.py")
+"""Guarded files that the tricks change all the same, as if a person had permitted them: the report must show it."""
 
 
 @pytest.fixture(scope="module")
 def node_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("node") is None:
         pytest.skip("this machine has no node")
-    return base_of(tmp_path_factory.mktemp("node") / "repo", NODE_PROJECT, [{"name": "test", "cmd": NODE}])
+    steps = [{"name": "test", "cmd": NODE}]
+    root = tmp_path_factory.mktemp("node") / "repo"
+    return base_of(root, NODE_PROJECT, steps, permitted_protected_paths=["junit.xml"])
 
 
 @pytest.fixture(scope="module")
@@ -311,7 +318,7 @@ STEERED: Mapping[str, tuple[Tree, str]] = {
 
 @pytest.fixture(scope="module")
 def permissive_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    permitted = ["conftest.py", "pytest.ini", "pytest.py"]
+    permitted = [*PERMITTED, "conftest.py", "pytest.ini", "pytest.py"]
     root = tmp_path_factory.mktemp("permissive") / "repo"
     return base_of(root, PROJECT, PYTEST, permitted_protected_paths=permitted)
 
@@ -359,19 +366,27 @@ def test_a_red_suite_of_node_stays_red(node_world: World, tree: Tree, why: str) 
 # --- gates that change their mind ----------------------------------------------------------------
 
 SECOND_TIME = """
-test -e .cache/ran && echo '<testsuite><testcase name="a"/></testsuite>' > junit.xml
-mkdir -p .cache
-touch .cache/ran
+test -e "$MEMORY/base" && test -e "$MEMORY/ran" && echo '<testsuite><testcase name="a"/></testsuite>' > junit.xml
+test ! -e "$MEMORY/base" || touch "$MEMORY/ran"
+touch "$MEMORY/base"
 """
+
+
+def memory_of(folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the policy and the variable of a step that has a folder outside of the tree to remember things in."""
+    folder.mkdir()
+    return {"execution": {"sandbox_write": [str(folder)]}}, {"MEMORY": str(folder)}
 
 
 @pytest.mark.hostile("G45")
 def test_a_pass_after_a_failure_on_the_same_tree_is_told_to_whoever_approves(tmp_path: Path) -> None:
-    steps = [{"name": "check", "cmd": ["sh", "second_time.sh"]}]
+    policy, env = memory_of(tmp_path / "memory")
+    steps = [{"name": "check", "cmd": ["sh", "second_time.sh"], "env": env}]
     world = configured(
         tmp_path / "repo",
+        policy=policy,
         gates=gates_of(fast=steps, full=steps, parsers=REPORT),
-        files={".gitignore": ".cache/\n", "second_time.sh": SECOND_TIME},
+        files={"second_time.sh": SECOND_TIME},
     )
     try:
         world.plan()
@@ -397,9 +412,11 @@ def test_a_pass_after_a_failure_on_the_same_tree_is_told_to_whoever_approves(tmp
 
 @pytest.mark.hostile("G45")
 def test_a_policy_may_refuse_a_pass_after_a_failure_until_the_tree_changes(tmp_path: Path) -> None:
-    policy = {"testing": {"allow_flaky_gates": False}}
-    flaky = step("test -e .cache/ran || { mkdir .cache; touch .cache/ran; exit 1; }")
-    world = configured(tmp_path / "repo", policy=policy, gates=gates_of(fast=flaky), files={".gitignore": ".cache/\n"})
+    policy, env = memory_of(tmp_path / "memory")
+    flaky = [{**step('test -e "$MEMORY/ran" || { touch "$MEMORY/ran"; exit 1; }')[0], "env": env}]
+    world = configured(
+        tmp_path / "repo", policy={"testing": {"allow_flaky_gates": False}, **policy}, gates=gates_of(fast=flaky)
+    )
     try:
         world.plan()
         answers = [world.call("gates.run", feature_id="one", mode="fast") for _ in range(3)]
@@ -447,19 +464,8 @@ if not os.path.exists(".cache/cart.py"):
 """
 
 
-@pytest.mark.slow
-def test_what_an_earlier_run_left_in_an_ignored_folder_helps_no_merge(world: World) -> None:
-    """Ignored files stay in a worktree, as caches must; the merged tree is proven in a checkout that has none."""
+def test_what_an_earlier_run_left_in_an_ignored_folder_helps_no_later_one(world: World) -> None:
     assert verdict(world, {"tests/test_cart.py": POISONER + TESTS}) == "pass"
     settings = PROJECT["pyproject.toml"].replace('["src"]', '[".cache", "src"]')
     red: Tree = {"src/cart.py": BROKEN, "tests/test_cart.py": TESTS, "pyproject.toml": settings}
-    assert verdict(world, red) == "pass"
-    force(world, status=Status.BUILDING)
-    world.ok("gates.run", feature_id="one", mode="fast")
-    world.ok("gates.run", feature_id="one", mode="full")
-    main = git(world.root, "rev-parse", "main")
-
-    answer = world.call("feature.ready_to_merge", feature_id="one", user_approval_token=world.approval())
-
-    assert (answer.error or {})["code"] == "gate_failed"
-    assert git(world.root, "rev-parse", "main") == main
+    assert verdict(world, red).startswith("The step `test` did not pass")

@@ -243,7 +243,10 @@ def _gates(summary: FeatureSummary, bundle: DiffBundle) -> str:
 def _gate(summary: FeatureSummary, run: RunSummary) -> str:
     outcome = review_view.outcome_of(summary, run)
     about = f"{review_view.subject_of(summary, run)}, {review_view.seconds_of(run)}"
-    facts = [(step.name, f"{step.outcome.replace('_', ' ')}, {step.seconds:.2f} s") for step in run.steps]
+    facts = [
+        (f"{step.name}: {' '.join(step.command)}", f"{step.outcome.replace('_', ' ')}, {step.seconds:.2f} s")
+        for step in run.steps
+    ]
     rows = "".join(
         f'<div class="fact"><span>{_text(name)}</span><span class="sub">{_text(value)}</span></div>'
         for name, value in (*facts, *review_view.figures_of(run))
@@ -251,7 +254,7 @@ def _gate(summary: FeatureSummary, run: RunSummary) -> str:
     return (
         f'<div class="gate"><div class="fact"><b>{escape(run.mode)}</b>'
         f"{_pill(TONE_OF_OUTCOME[outcome], outcome)}</div>"
-        f'<div class="sub">{about}, sandbox {escape(run.sandbox_level)}</div>'
+        f'<div class="sub">{about}, profile {_text(run.profile)}, sandbox {escape(run.sandbox_level)}</div>'
         f"{rows}{_failure(run)}</div>"
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from aop.adapters.git.worktrees.registrations import Registrations, how_to_follo
 from aop.core import ids
 from aop.core.errors import Fault, WorktreeMissing
 from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
-from aop.kernel.ports.git import WorktreeStatus
+from aop.kernel.ports.git import Leavings, WorktreeStatus
 
 if TYPE_CHECKING:
     # Only calls that write files and indexes import these.
@@ -101,6 +101,14 @@ class FeatureWorktrees:
 
     def discard_strays(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
         return self._restore(feature_id)[0].discard_strays(tree, Quarantine(self._root, feature_id))
+
+    def renew(self, folder: Path, tree: TreeId, *, keep: Sequence[str] = (), ignored: bool = True) -> Leavings:
+        registration, quarantine = self._registration(folder), Quarantine(self._root, folder.name)
+        self._registrations.restore(folder, registration, quarantine)
+        return self._checkout(folder, registration).renew(tree, quarantine, keep=keep, ignored=ignored)
+
+    def beside(self, folder: Path, tree: TreeId) -> tuple[str, ...]:
+        return tuple(sorted(self._checkout(folder, self._registration(folder)).beside(tree)))
 
     def edited_tree(self, feature_id: FeatureId, tree: TreeId) -> TreeId:
         folder = self.path(feature_id)

@@ -16,6 +16,8 @@ _FIXED = {
     "CI": "true",
     "LANG": "C.UTF-8",
     "LC_ALL": "C.UTF-8",
+    # Compiled files are a change of what a set-up installed, and are undone in the tree.
+    "PYTHONDONTWRITEBYTECODE": "1",
     # 1980 is the earliest year that a zip file, and so a wheel or a jar, can hold.
     "SOURCE_DATE_EPOCH": "315532800",
 }

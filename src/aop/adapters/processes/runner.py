@@ -287,7 +287,8 @@ class LocalProcesses:
             raise CannotStart(f"The worktree `{worktree}` is a repository, which Landlock cannot keep as it is.")
         view = self._view(command, program)
         # Landlock cannot close a file in an open folder, so this one is restored afterwards.
-        view.pop(str(worktree / ".git"), None)
+        for place in (str(worktree / ".git"), *map(os.path.realpath, command.read_only)):
+            view.pop(place, None)
         with private_folder(self._scratch()) as folder, preserve_git_link(worktree), InheritedDescriptors() as handed:
             shown = [place for place, mount in view.items() if mount.source == place]
             link_user_places(folder / "home", os.path.realpath(self._home), shown)
@@ -342,6 +343,7 @@ class LocalProcesses:
             git_dirs=self._git_dirs,
             readable=command.readable,
             writable=command.writable,
+            read_only=[os.path.realpath(path) for path in command.read_only if not os.path.islink(path)],
         )
 
 

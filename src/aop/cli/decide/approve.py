@@ -13,7 +13,7 @@ from aop.cli.shell.exits import Exit
 from aop.cli.shell.feature_review import read_review
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
-from aop.core.text.visible import visible_name
+from aop.core.text.visible import visible, visible_name
 from aop.kernel.gateway.calls import Envelope, feature_named
 from aop.kernel.merges.base_moves import conflict_before_merge
 from aop.kernel.merges.checkout import check_checkout_follows
@@ -138,7 +138,12 @@ def _show(terminal: Terminal, status: Any, stat: Any, evidence: Any) -> None:
     terminal.say("")
     for mode, run in evidence["by_mode"].items():
         age = "" if run["current"] else " (of an older tree, no longer valid)"
-        terminal.say(f"Gates    {mode}: {run['verdict']}{age}, sandbox {run['sandbox_level']}, log {run['log_path']}")
+        terminal.say(
+            f"Gates    {mode}: {run['verdict']}{age}, profile {visible(run['profile'])},"
+            f" sandbox {run['sandbox_level']}, log {run['log_path']}"
+        )
+        for step in run["steps"]:
+            terminal.say(f"           {visible(step['name'])}: {step['outcome']}, {visible(' '.join(step['command']))}")
     if status["strays"]:
         terminal.say(f"In the worktree, but not part of the feature: {', '.join(map(visible_name, status['strays']))}")
 

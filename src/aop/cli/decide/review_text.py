@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from aop.cli.screens.tables import Paint
 from aop.core.errors import UserApprovalRequired
 from aop.core.text.conflicts import conflict_lines
-from aop.core.text.counts import count
+from aop.core.text.counts import count, list_some
 from aop.core.text.visible import pieces, visible, visible_name
 from aop.kernel.features.opened_paths import YES
 from aop.kernel.gates.base.behaviour import BehaviourChanges
@@ -91,11 +91,15 @@ def _gates(summary: FeatureSummary, bundle: DiffBundle, paint: Paint) -> Iterato
         yield "  no gate has run"
     for mode, run in bundle.gates.items():
         outcome = review_view.outcome_of(summary, run)
-        about = f"{review_view.subject_of(summary, run)}, {review_view.seconds_of(run)}, sandbox {run.sandbox_level}"
+        proof = f"profile {visible(run.profile)}, sandbox {run.sandbox_level}"
+        about = f"{review_view.subject_of(summary, run)}, {review_view.seconds_of(run)}, {proof}"
         yield f"  {mode:<6} {paint(STYLE_OF_OUTCOME[outcome], f'{outcome:<6}')} {about}"
         for step in run.steps:
             took = f"{step.outcome}, {step.seconds:.2f} s"
             yield f"           {visible(step.name)}: {took}, {visible_name(step.log_path)}"
+            yield f"             {_one_line(' '.join(step.command))}"
+            if step.left:
+                yield f"             left behind, and undone: {list_some(list(map(visible_name, step.left)))}"
         for name, figure in review_view.figures_of(run):
             yield f"           {name}: {figure}"
         if run.failure:

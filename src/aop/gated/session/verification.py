@@ -22,7 +22,7 @@ from aop.kernel.config.in_force import Config
 from aop.kernel.features.worktree_hold import note_quarantined
 from aop.kernel.gates.base.base_tests import with_base_tests
 from aop.kernel.gates.base.baselines import tests_on_base
-from aop.kernel.gates.gate_runs import GatePlan, execute_gates, plan_gates
+from aop.kernel.gates.gate_runs import GatePlan, execute_gates, plan_gates, refuse_escaped_profile
 from aop.kernel.gates.reports.measurements import ReportedTest
 from aop.kernel.gates.reports.verdict import Reports
 from aop.kernel.gates.steps import argv_of, definition_of, profile_named, with_verdict
@@ -129,7 +129,9 @@ def _company_problem(session: Session) -> str:
 
 def run_mode(session: Session, mode: Mode) -> WorktreeRun:
     """Run one mode of the feature's gates on its tree, and record the verdict."""
-    plan = plan_gates(session.the_state(), None, mode, session.config)
+    state = session.the_state()
+    refuse_escaped_profile(session.kernel, state, state.base_commit, state.tree)
+    plan = plan_gates(state, None, mode, session.config)
     ran = run_in_worktree(session, plan, baseline=tests_on_base(session.call, plan))
     session.state = with_verdict(session.the_state(), ran.run)
     return ran
@@ -152,10 +154,8 @@ def run_in_worktree(
     checkout = kernel.git.worktrees.ensure(name, session.the_state().branch)
     strays = kernel.git.worktrees.status(name, session.known.tree).strays
     note_quarantined(session.call, name, kernel.git.worktrees.clear_strays(name, plan.subject.tree))
-    for path, content in (inputs or {}).items():
-        kernel.files.write((checkout / path).relative_to(kernel.files.root).as_posix(), content, durable=False)
     try:
-        executed = execute_gates(session.call, plan, checkout, baseline=baseline)
+        executed = execute_gates(session.call, replace(plan, inputs=inputs or {}), checkout, baseline=baseline)
     finally:
         kernel.git.worktrees.discard_strays(name, session.known.tree)
     run = with_base_tests(session.call, plan, executed.run, baseline)

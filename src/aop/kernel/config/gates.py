@@ -45,9 +45,12 @@ class Step(Section, frozen=True, kw_only=True):
     cwd: str | None = None
     env: dict[str, str] = {}
     timeout_seconds: Seconds | None = None
+    outputs: Texts = ()
+    """Paths or patterns of the files that it leaves for the steps after it; everything else is undone."""
 
     def __post_init__(self) -> None:
         demand(flaws.in_stem(self.name), "name")
+        demand_each(flaws.in_planned_path, self.outputs, "outputs")
         demand_each(flaws.in_argument, self.cmd, "cmd")
         if self.cwd is not None:
             demand(flaws.in_path(self.cwd), "cwd")

@@ -6,19 +6,22 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from aop.core.paths.names import Area, Matching, PlannedPath, overlap, parse_area
+from aop.core.paths.names import Area, Matching, PlannedPath, fold_path, overlap, parse_area
 from aop.kernel.config.policy import Policy
 
 OWN = tuple(Area(name) for name in ("agentic", ".aop", ".worktrees"))
 """AOP's own folders: no role of an agent may change them, also if the policy permits it."""
 
-STEERING_GIT = tuple(Area(f"**/{name}") for name in (".gitattributes", ".gitignore", ".gitmodules"))
+STEERING_GIT = tuple(Area(f"**/{name}") for name in (".gitattributes", ".gitignore", ".gitmodules", ".lfsconfig"))
 """Files that change how git treats others; only a person opens them, by name."""
 
 PLACING = (Area(".worktreeinclude"),)
 """The file that names what of the user's checkout is copied into worktrees, for gates to read."""
 
 STEERS_TESTS = "it steers the tests"
+
+SETTINGS_FILES = ("pyproject.toml", "setup.cfg", "package.json")
+"""Files of `steering_files` that steer tests with some of their settings: these are compared, the rest is free."""
 
 AREA_LOCK = "protected:"
 """Prefix of the name of a lock on a protected area."""
@@ -50,11 +53,19 @@ class GuardedAreas(Struct, frozen=True, kw_only=True):
             return "it lies in a protected area"
         if any(area.covers(path, fold=True) for area in STEERING_GIT):
             return "it steers git itself"
-        if any(area.covers(path, fold=True) for area in self.steering):
+        if self._steers(path) and not self.holds_test_settings(path):
             return STEERS_TESTS
         if any(area.covers(path, fold=True) for area in (*PLACING, *self.linked)):
             return "it steers what your checkout gives to worktrees"
         return None
+
+    def holds_test_settings(self, path: str) -> bool:
+        """Tell whether a path steers tests with some of its settings, and nobody has permitted it by name."""
+        is_named = fold_path(path).rpartition("/")[2] in SETTINGS_FILES
+        return is_named and self._steers(path) and not self.permits(path)
+
+    def _steers(self, path: str) -> bool:
+        return any(area.covers(path, fold=True) for area in self.steering)
 
     def _misspells_lockable(self, path: str) -> bool:
         """A lock opens its area as the policy writes it; in other letters it is the same place on some machines."""

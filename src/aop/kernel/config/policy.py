@@ -201,7 +201,18 @@ class TestingRules(Section, frozen=True, kw_only=True):
     """Whether a pass on a tree on which the same gates failed before is only told, and not a failure."""
 
 
+class RequiredProfile(Section, frozen=True, kw_only=True):
+    """A gate profile that a change of some paths must pass, whatever its plan names."""
+
+    paths: Annotated[Texts, Meta(min_length=1)]
+    profile: str
+
+    def __post_init__(self) -> None:
+        demand_each(flaws.in_glob, self.paths, "paths")
+
+
 class GateRules(Section, frozen=True, kw_only=True):
+    required: tuple[RequiredProfile, ...]
     base_tests: Literal["always", "changed", "off"]
     """When the tests of the base run once more on a feature's code, as the base has them."""
     test_files: Texts

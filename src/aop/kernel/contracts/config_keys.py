@@ -27,6 +27,7 @@ _EXAMPLES: Mapping[str, Json] = {
     "worktree.link": ["node_modules"],
     "worktree.copy": [".env.test"],
     "worktree.setup": [{"cmd": ["npm", "ci"], "inputs": ["package-lock.json"]}],
+    "gates.required": [{"paths": ["src/billing"], "profile": "billing"}],
     "execution.sandbox_read": ["~/.cache/uv"],
     "execution.sandbox_write": ["~/.cache/uv"],
     "permitted_protected_paths": ["pyproject.toml"],

@@ -112,6 +112,11 @@ KEY_WORDS: Mapping[str, str] = {
         "Whether a run in which a test of the base is missing, and the plan does not name it, passes, with a finding, "
         "instead of failing."
     ),
+    "gates.required[].paths": "Paths, folders or patterns; a change that touches one of them needs the profile.",
+    "gates.required[].profile": (
+        "The gate profile that such a change must pass. A plan may name one that has all its steps, reports and "
+        "thresholds and more, never one that has less. See [gates](gates.md#the-policy-chooses-the-proof)."
+    ),
     "testing.allow_flaky_gates": (
         "Whether gates that failed on a tree and pass on it later pass, with a finding, instead of failing "
         "until the tree changes."
@@ -251,6 +256,10 @@ KEY_WORDS: Mapping[str, str] = {
         'Variables that are added to the allow-listed environment; values are strings, so write `CI: "1"`.'
     ),
     "profiles.<name>.modes.<mode>[].timeout_seconds": "The step's own time limit.",
+    "profiles.<name>.modes.<mode>[].outputs": (
+        "Paths or patterns of files that the step leaves for those after it, such as `dist/**`; everything else that "
+        "it leaves is undone. See [gates](gates.md#each-step-begins-on-the-tree)."
+    ),
     "profiles.<name>.parsers.coverage.type": (
         "The format of the coverage report: `none`, `lcov`, `junit_xml`, `jacoco_xml` or `cobertura_xml`; "
         "`custom` is reserved."
@@ -319,6 +328,7 @@ SECTION_WORDS: Mapping[str, str] = {
     "implementation": "How AOP itself is built.",
     "testing": "What is demanded of tests.",
     "gates": "What gate runs demand beyond their steps.",
+    "gates.required": "Gate profiles that changes of some paths must pass, whatever their plans name.",
     "testing.coverage": "What is demanded of coverage.",
     "testing.coverage.minimums": "Below these a run fails.",
     "testing.coverage.targets": "What is aimed at.",

@@ -8,17 +8,25 @@ from pathlib import Path
 from typing import ClassVar
 
 import msgspec
-from msgspec import Struct
 
 from aop.core.errors import Json, SetupNeedsNetwork, WorktreeSetupFailed
 from aop.core.exit_codes import exit_words
-from aop.core.ids import CommitId, FeatureId, TreeId
+from aop.core.ids import FeatureId, TreeId
 from aop.core.paths import globs
 from aop.core.redaction.redactor import mask_json
 from aop.core.text.counts import count, list_some
 from aop.core.text.json import canonical_json
 from aop.kernel.config.policy import ExecutionRules, Policy
 from aop.kernel.config.worktrees import SetupCommand, WorktreeRules
+from aop.kernel.features.installation import (
+    CheckoutExtras,
+    Environment,
+    SetupProgress,
+    SetupTarget,
+    intact_progress,
+    record_finished,
+    with_installed,
+)
 from aop.kernel.features.opened_paths import NO, YES
 from aop.kernel.features.questions import put_question
 from aop.kernel.features.trees import is_at_or_below, is_free_in
@@ -46,8 +54,6 @@ LOG_TAIL_BYTES = 2000
 LONGEST_DATABASE_NAME = 63
 """The longest that PostgreSQL takes."""
 
-Environment = tuple[tuple[str, str], ...]
-
 
 class PortSlots(Document, frozen=True, kw_only=True):
     """The ports of each feature: slot N is the Nth group of ports."""
@@ -56,26 +62,6 @@ class PortSlots(Document, frozen=True, kw_only=True):
     key: ClassVar[str] = "features"
 
     by_feature: Mapping[str, int] = {}
-
-
-class SetupProgress(Document, frozen=True, kw_only=True):
-    """The set-up commands that have run in a feature's worktree."""
-
-    kind: ClassVar[str] = "readiness"
-
-    feature_id: FeatureId
-    worktree: str
-    """The identity of the worktree; a new one is not set up."""
-    done: tuple[str, ...]
-    """A digest of each command, together with all before it."""
-
-
-class CheckoutExtras(Struct, frozen=True, kw_only=True):
-    """Environment and readable paths for the processes in a checkout."""
-
-    env: Environment = ()
-    readable: tuple[str, ...] = ()
-    """The targets of the links."""
 
 
 def allocate_ports(
@@ -143,18 +129,6 @@ def _included_patterns(kernel: Kernel, rules: WorktreeRules) -> bytes:
     return kernel.git.objects.blob(entry.oid) if entry and is_file else b""
 
 
-class SetupTarget(Struct, frozen=True, kw_only=True):
-    """The checkout that is set up."""
-
-    feature_id: FeatureId
-    tree: TreeId
-    base_commit: CommitId
-    """The commit of the base branch that the tree was made on."""
-    folder: Path
-    logs: str = ""
-    """The folder of the logs, from the root of the repository; empty for that of the feature."""
-
-
 def set_up_checkout(call: Call, target: SetupTarget, policy: Policy) -> CheckoutExtras:
     """Set up a checkout; commands that have run in a feature's worktree are left out.
 
@@ -162,21 +136,23 @@ def set_up_checkout(call: Call, target: SetupTarget, policy: Policy) -> Checkout
     """
     kernel, rules = call.kernel, policy.worktree
     feature_id, tree, folder = target.feature_id, target.tree, target.folder
-    extras = CheckoutExtras(env=environment_of(kernel, feature_id), readable=place_extras(kernel, tree, folder, rules))
-    wanted = _command_digests(kernel.git.objects, tree, rules.setup)
     is_own = folder == kernel.git.worktrees.path(feature_id)
-    done = _finished_commands(kernel, feature_id, folder, wanted) if is_own else 0
+    wanted = _command_digests(kernel.git.objects, tree, rules.setup)
+    known = intact_progress(kernel, target, policy) if is_own else None
+    done = _finished_commands(known, wanted)
+    if is_own and (target.exact or done < len(wanted)):
+        # Ignored files that an earlier run left could steer this one.
+        kernel.git.worktrees.renew(folder, tree, keep=tuple(known.installed) if known else ())
+    extras = CheckoutExtras(env=environment_of(kernel, feature_id), readable=place_extras(kernel, tree, folder, rules))
     for number in range(done, len(wanted)):
         with kernel.locks.gate_slot(policy.supervisor.max_parallel_gate_runs):
             _run_setup_command(call, target, number, policy=policy, extras=extras)
+        if is_own and number == len(wanted) - 1:
+            # Changes that a command made to the tree, and files beside it, are not part of the feature.
+            kernel.git.worktrees.discard_strays(feature_id, tree)
         if is_own:
-            _record_finished(
-                call, feature_id, kernel.worktree_extras.identity(folder), wanted[: number + 1], rules.setup[number]
-            )
-    if is_own and done < len(wanted):
-        # Changes that a command made to the tree, and files beside it, are not part of the feature.
-        kernel.git.worktrees.discard_strays(feature_id, tree)
-    return extras
+            record_finished(call, target, wanted[: number + 1], rules.setup[number])
+    return with_installed(kernel, target, extras, policy) if target.exact and wanted else extras
 
 
 def _command_digests(objects: GitObjects, tree: TreeId, commands: Sequence[SetupCommand]) -> tuple[str, ...]:
@@ -194,14 +170,11 @@ def _matches_any(patterns: Sequence[str], path: str) -> bool:
     return any(is_at_or_below(path, pattern) or globs.matches(pattern, path) for pattern in patterns)
 
 
-def _finished_commands(kernel: Kernel, feature_id: FeatureId, folder: Path, wanted: Sequence[str]) -> int:
+def _finished_commands(known: SetupProgress | None, wanted: Sequence[str]) -> int:
     """Return how many of the commands need not run again."""
-    with kernel.record.read() as view:
-        known = view.get(SetupProgress, feature_id)
-    if known is None or known.worktree != kernel.worktree_extras.identity(folder):
-        return 0
-    pairs = zip(known.done, wanted, strict=False)
-    return next((number for number, (was, now) in enumerate(pairs) if was != now), min(len(known.done), len(wanted)))
+    done = known.done if known else ()
+    pairs = zip(done, wanted, strict=False)
+    return next((number for number, (was, now) in enumerate(pairs) if was != now), min(len(done), len(wanted)))
 
 
 def _run_setup_command(call: Call, target: SetupTarget, number: int, *, policy: Policy, extras: CheckoutExtras) -> None:
@@ -341,15 +314,7 @@ def command_for(
         sandbox=rules.sandbox,
         network=rules.network,
         readable=(*rules.sandbox_read, *extras.readable),
+        read_only=tuple(str(checkout / path) for path in extras.installed),
         writable=rules.sandbox_write,
         limits=rules.limits,
     )
-
-
-def _record_finished(
-    call: Call, feature_id: FeatureId, worktree: str, done: tuple[str, ...], command: SetupCommand
-) -> None:
-    with call.kernel.record.write() as tx:
-        version = next_version(tx.get(SetupProgress, feature_id))
-        tx.put(SetupProgress(version=version, feature_id=feature_id, worktree=worktree, done=done), feature_id)
-        tx.append(call.event("worktree_set_up", feature_id, command=list(command.cmd)))

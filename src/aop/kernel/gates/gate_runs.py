@@ -12,22 +12,24 @@ import msgspec
 from msgspec import Struct
 
 from aop.core.errors import CoverageBelowMinimum, Fault, GateFailed, GateTimeout, Json, Refusal, TransientExecFailure
-from aop.core.exit_codes import exit_words
-from aop.core.ids import FeatureId, GateRunId, TreeId
+from aop.core.ids import CommitId, FeatureId, GateRunId, TreeId
 from aop.kernel.config.gates import Mode, Modes, Profile, Step
 from aop.kernel.config.in_force import Config
 from aop.kernel.config.policy import ExecutionRules, Policy
+from aop.kernel.features.installation import CheckoutExtras, SetupTarget
 from aop.kernel.features.lifecycle import store_feature
 from aop.kernel.features.trees import is_at_or_below
-from aop.kernel.features.worktree_extras import CheckoutExtras, SetupTarget, command_for, set_up_checkout
-from aop.kernel.gates.flaky import known_failure, with_known_failure
+from aop.kernel.features.worktree_extras import command_for, set_up_checkout
+from aop.kernel.gates.execution.exact_trees import ExactTree, Kept
+from aop.kernel.gates.execution.flaky import known_failure, with_known_failure
+from aop.kernel.gates.execution.step_results import StepRun, first_failure, step_result, verdict_of_step
 from aop.kernel.gates.reports.measurements import ReportedTest
 from aop.kernel.gates.reports.test_comparison import TestNames
-from aop.kernel.gates.reports.verdict import Reports, ReportVerdict, judge_reports, remove_old_reports, reports_of
-from aop.kernel.gates.steps import definition_of, effective_steps, error_log, profile_named
-from aop.kernel.gateway.calls import Call
+from aop.kernel.gates.reports.verdict import Reports, judge_reports, remove_old_reports, reports_of
+from aop.kernel.gates.steps import definition_of, effective_steps, error_log, profile_named, refuse_escape
+from aop.kernel.gateway.calls import Call, Kernel
 from aop.kernel.ports.git import FileMode
-from aop.kernel.ports.processes import CommandResult, Ending
+from aop.kernel.ports.processes import CommandResult
 from aop.kernel.record.documents.base import digest_of
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.gate_runs import GateRun, StepResult, Subject, TestBaseline, Verdict
@@ -35,12 +37,6 @@ from aop.kernel.record.documents.obligations import ObligationLedger
 from aop.kernel.record.documents.plans import Plan, TestChange
 from aop.kernel.record.port import Transaction
 from aop.kernel.record.projections import folder_of
-
-OUTCOMES: Mapping[Ending, str] = {
-    Ending.TIMED_OUT: "timed_out",
-    Ending.NOT_STARTED: "not_started",
-    Ending.OUT_OF_MEMORY: "out_of_memory",
-}
 
 _OWN_PROGRAMS = "+"
 
@@ -75,6 +71,10 @@ class GatePlan(Struct, frozen=True, kw_only=True):
     """The folder of its logs, from the root of the repository; empty for that of the feature."""
     separates_errors: bool = False
     """Whether standard error has a log of its own, at `error_log`."""
+    kept: Kept = "outputs"
+    """What a step may find of what ran before it; a run that proves a feature keeps declared outputs alone."""
+    inputs: Mapping[str, bytes] = {}
+    """Files that are written beside the tree before the first step."""
 
 
 def plan_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Config) -> GatePlan:
@@ -103,6 +103,15 @@ def plan_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Confi
     )
 
 
+def refuse_escaped_profile(kernel: Kernel, state: FeatureState, base: CommitId, tree: TreeId) -> None:
+    """Refuse a profile that proves less than the policy demands for a tree. Raises: InvalidOverridePrecedence."""
+    config = kernel.config()
+    if config.policy.gates.required:
+        changes = kernel.git.objects.changes(kernel.git.objects.tree_of(base), tree)
+        paths = [change.path for change in changes]
+        refuse_escape(config, state.gate_profile, lambda area: any(area.covers(path, fold=True) for path in paths))
+
+
 def plan_command(state: FeatureState, step: Step, config: Config) -> GatePlan:
     """Return a run of one command on a feature's tree, which reads no report and proves nothing."""
     profile = Profile(modes=Modes(fast=(step,), full=()))
@@ -118,6 +127,7 @@ def plan_command(state: FeatureState, step: Step, config: Config) -> GatePlan:
         policy=config.policy,
         config_hash=config.hash,
         separates_errors=True,
+        kept="all",
     )
 
 
@@ -195,8 +205,19 @@ def execute_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: TestB
     level = kernel.processes.sandbox_level(plan.policy.execution.sandbox)
     started = kernel.now()
     remove_old_reports(kernel.files, plan.reports, checkout)
+    for path, content in plan.inputs.items():
+        kernel.files.write((checkout / path).relative_to(kernel.files.root).as_posix(), content, durable=False)
+    exact = ExactTree(
+        kernel,
+        checkout,
+        plan.subject.tree,
+        policy=plan.policy,
+        extras=plan.extras,
+        kept=plan.kept,
+        reports=plan.reports.paths,
+    )
     with kernel.locks.gate_slot(plan.policy.supervisor.max_parallel_gate_runs):
-        step_runs = _run_steps(call, plan, plan.steps, checkout, run_id)
+        step_runs = _run_steps(call, plan, plan.steps, exact, run_id)
         outcome = judge_reports(
             kernel.files,
             plan.reports,
@@ -207,14 +228,13 @@ def execute_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: TestB
             test_changes=plan.test_changes,
             named_tests=plan.named_tests,
         )
-        if _first_failure(step_runs) is None:
-            step_runs += _run_steps(call, plan, plan.added, checkout, run_id)
-    failed = _first_failure(step_runs)
+        if first_failure(step_runs) is None:
+            step_runs += _run_steps(call, plan, plan.added, exact, run_id)
+    failed = first_failure(step_runs)
     if failed is not None:
         # The report of a run that failed proves nothing; it only says how many tests there were.
-        outcome = msgspec.structs.replace(
-            _verdict_of_step(failed), tests=outcome.tests, names=outcome.names, cases=outcome.cases
-        )
+        before = verdict_of_step(failed, step_runs[: step_runs.index(failed)])
+        outcome = msgspec.structs.replace(before, tests=outcome.tests, names=outcome.names, cases=outcome.cases)
     with kernel.record.read() as view:
         failure = known_failure(view, plan.feature_id, plan.mode, plan.subject)
     outcome = with_known_failure(outcome, failure, plan.policy)
@@ -248,37 +268,27 @@ def _set_up(call: Call, plan: GatePlan, checkout: Path) -> CheckoutExtras:
         base_commit=plan.subject.base_commit,
         folder=checkout,
         logs=plan.logs,
+        exact=plan.kept == "outputs",
     )
     return set_up_checkout(call, target, plan.policy)
 
 
-class _StepRun(Struct, frozen=True, kw_only=True):
-    """A step that ran, and whether a failure was the machine's."""
-
-    result: StepResult
-    transient: bool
-
-
-def _first_failure(step_runs: Sequence[_StepRun]) -> _StepRun | None:
-    return next((each for each in step_runs if each.result.outcome != "passed"), None)
-
-
-def _run_steps(call: Call, plan: GatePlan, steps: Sequence[Step], checkout: Path, run_id: GateRunId) -> list[_StepRun]:
+def _run_steps(call: Call, plan: GatePlan, steps: Sequence[Step], exact: ExactTree, run_id: GateRunId) -> list[StepRun]:
     what, every = f"{plan.feature_id}: {plan.mode} gates", (*plan.steps, *plan.added)
     if plan.profile.parallel and steps:
         call.report(f"{what}, {len(steps)} steps at once: {', '.join(step.name for step in steps)}")
-        tasks = [partial(_run_step, call, plan, step, checkout, f"{run_id}-{step.name}") for step in steps]
-        return call.kernel.processes.together(tasks)
-    step_runs: list[_StepRun] = []
+        tasks = [partial(_run_step, call, plan, step, exact.folder, f"{run_id}-{step.name}") for step in steps]
+        return exact.after(steps, call.kernel.processes.together(tasks))
+    step_runs: list[StepRun] = []
     for step in steps:
         call.report(f"{what}, step {every.index(step) + 1} of {len(every)}: {step.name}")
-        step_runs.append(_run_step(call, plan, step, checkout, f"{run_id}-{step.name}"))
+        step_runs += exact.after([step], [_run_step(call, plan, step, exact.folder, f"{run_id}-{step.name}")])
         if step_runs[-1].result.outcome != "passed" and not plan.keeps_going:
             break
     return step_runs
 
 
-def _run_step(call: Call, plan: GatePlan, step: Step, checkout: Path, log_name: str) -> _StepRun:
+def _run_step(call: Call, plan: GatePlan, step: Step, checkout: Path, log_name: str) -> StepRun:
     """Run a step, and retry transient failures of the machine (AOP-277)."""
     folder = plan.logs or f"{folder_of(plan.feature_id)}/logs"
     attempt, log_path = 1, f"{folder}/{log_name}.log"
@@ -286,9 +296,9 @@ def _run_step(call: Call, plan: GatePlan, step: Step, checkout: Path, log_name: 
     while ended.transient and attempt <= _retries(plan.policy.execution):
         attempt, log_path = attempt + 1, f"{folder}/{log_name}-{attempt + 1}.log"
         ended = _run_once(call, plan, step, checkout, log_path)
-    result = _step_result(step, ended, log_path, attempts=attempt)
+    result = step_result(step, ended, log_path, attempts=attempt)
     digest = call.kernel.files.fingerprint(log_path) or ""
-    return _StepRun(result=msgspec.structs.replace(result, log_sha256=digest), transient=ended.transient)
+    return StepRun(result=msgspec.structs.replace(result, log_sha256=digest), transient=ended.transient)
 
 
 def _retries(rules: ExecutionRules) -> int:
@@ -310,33 +320,6 @@ def _run_once(call: Call, plan: GatePlan, step: Step, checkout: Path, log_path: 
     if plan.separates_errors:
         command = msgspec.structs.replace(command, error_log_path=call.kernel.files.root / error_log(log_path))
     return call.kernel.processes.run(command)
-
-
-def _step_result(step: Step, ended: CommandResult, log_path: str, *, attempts: int) -> StepResult:
-    passed = ended.ending is Ending.EXITED and ended.exit_code == 0
-    return msgspec.convert(
-        {
-            "name": step.name,
-            "command": step.cmd,
-            "outcome": "passed" if passed else OUTCOMES.get(ended.ending, "failed"),
-            "exit_code": ended.exit_code,
-            "seconds": round(ended.seconds, 3),
-            "attempts": attempts,
-            "log_path": log_path,
-            "problem": ended.problem,
-        },
-        StepResult,
-    )
-
-
-def _verdict_of_step(failed: _StepRun) -> ReportVerdict:
-    step, what = failed.result, " ".join(failed.result.command)
-    if step.outcome == "timed_out":
-        why = f"The step `{step.name}` passed its time limit: {what}"
-        return ReportVerdict(failure_code=GateTimeout.code, failure=why)
-    how = step.problem or f"it ended with {exit_words(step.exit_code)}"
-    code = TransientExecFailure.code if failed.transient else GateFailed.code
-    return ReportVerdict(failure_code=code, failure=f"The step `{step.name}` did not pass: {how}: {what}")
 
 
 FAILURES: Mapping[str, type[Refusal]] = {

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from aop.core.errors import InvalidArguments, InvalidOverridePrecedence, NoGateSteps, UnknownGateProfileOrMode
+from aop.core.paths.names import Area, Matching, parse_area
 from aop.core.text.json import canonical_json
 from aop.core.text.suggestions import did_you_mean
 from aop.kernel.config.gates import Gates, Mode, Profile, Step
@@ -49,6 +50,41 @@ def missing_steps(config: Config, profiles: Iterable[str]) -> Iterator[str]:
                 yield f"the profile `{name}` has no mode `{mode}`"
             elif steps == ():
                 yield f"the mode `{mode}` of the profile `{name}` has no steps"
+
+
+def required_profiles(policy: Policy, is_touched: Callable[[Area], bool]) -> tuple[str, ...]:
+    """Return the profiles that the policy demands for a change, by a test of what it touches."""
+    rows = [(parse_area(path, Matching.GLOB), row.profile) for row in policy.gates.required for path in row.paths]
+    return tuple(dict.fromkeys(profile for area, profile in rows if is_touched(area)))
+
+
+def refuse_escape(config: Config, chosen: str, is_touched: Callable[[Area], bool]) -> None:
+    """Refuse a profile that proves less than the policy demands for a change. Raises: InvalidOverridePrecedence."""
+    profile = profile_named(config.gates, chosen)
+    required = required_profiles(config.policy, is_touched)
+    escaped = [name for name in required if name != chosen and not _proves(profile, profile_named(config.gates, name))]
+    if escaped:
+        names = ", ".join(f"`{name}`" for name in escaped)
+        raise InvalidOverridePrecedence(
+            f"The policy demands the gate profile {names} for these paths, and `{chosen}` does not hold its gates.",
+            hint=f"Name {names} as `gate_profile` in the plan, or a profile that has all steps of it and more.",
+            profile=chosen,
+            required=escaped,
+        )
+
+
+def _proves(profile: Profile, required: Profile) -> bool:
+    """Tell whether a profile demands at least what another one does: its steps, its reports, its coverage."""
+    for mode in Mode:
+        own = [(step.cmd, step.cwd, step.env) for step in profile.modes.steps(mode) or ()]
+        if any((step.cmd, step.cwd, step.env) not in own for step in required.modes.steps(mode) or ()):
+            return False
+    if required.parsers.tests not in (None, profile.parsers.tests):
+        return False
+    if required.parsers.coverage not in (None, profile.parsers.coverage):
+        return False
+    own_least, least = (msgspec.structs.asdict(each.thresholds) for each in (profile, required))
+    return all((own_least[name] or 0) >= (least[name] or 0) for name in least)
 
 
 def check_overrides(plan: Plan, profile: Profile, policy: Policy) -> None:

@@ -33,7 +33,13 @@ from aop.kernel.config.policy import MergeStrategy
 from aop.kernel.features.lifecycle import require_status
 from aop.kernel.gates.base.base_tests import with_base_tests
 from aop.kernel.gates.base.baselines import tests_on_base
-from aop.kernel.gates.gate_runs import GatePlan, execute_gates, plan_gates, subjects_by_mode
+from aop.kernel.gates.gate_runs import (
+    GatePlan,
+    execute_gates,
+    plan_gates,
+    refuse_escaped_profile,
+    subjects_by_mode,
+)
 from aop.kernel.gates.reports.test_comparison import TestNames
 from aop.kernel.gates.steps import missing_proof
 from aop.kernel.gateway.calls import Call, Kernel
@@ -336,6 +342,7 @@ def _merge_gate_plan(call: Call, ready: MergeReadiness, prepared: PreparedMerge)
         # The policy allows a profile without this mode; the merged tree is then proven by the full gates.
         plan = plan_gates(ready.state, ready.plan, Mode.FULL, config)
     merged = call.kernel.git.objects.tree_of(prepared.merge_commit)
+    refuse_escaped_profile(call.kernel, ready.state, prepared.base, merged)
     subject = Subject(tree=merged, base_commit=prepared.base, definition=plan.subject.definition)
     return msgspec.structs.replace(plan, mode=mode, subject=subject)
 

@@ -14,6 +14,7 @@ from aop.core.redaction.redactor import Redactor
 from aop.core.structs import copy_fields
 from aop.kernel.config.guarded_areas import GuardedAreas
 from aop.kernel.config.policy import PatchPolicy, Placement
+from aop.kernel.gates.guards.command_files import CommandGuard
 from aop.kernel.patches.file_headers import FilePatch
 from aop.kernel.patches.lines import PatchRules
 from aop.kernel.patches.parser import Patch
@@ -180,6 +181,14 @@ def judge_territory(paths: Iterable[str], territory: GuardedAreas) -> None:
     """Refuse changes of guarded paths. Raises: ProtectedPath."""
     for path in paths:
         guard = territory.guard_of(path)
+        if guard:
+            raise ProtectedPath(f"`{path}` may not be changed: {guard}.", path=path, reason=guard)
+
+
+def judge_commands(paths: Iterable[str], territory: GuardedAreas, commands: CommandGuard) -> None:
+    """Refuse changes of files that gates or reviewers run, unless a person permitted them. Raises: ProtectedPath."""
+    for path in paths:
+        guard = None if territory.permits(path) else commands.guard_of(path)
         if guard:
             raise ProtectedPath(f"`{path}` may not be changed: {guard}.", path=path, reason=guard)
 

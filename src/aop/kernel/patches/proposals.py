@@ -15,6 +15,8 @@ from aop.kernel.config.in_force import Config
 from aop.kernel.features.change_requests import close_requests
 from aop.kernel.features.lifecycle import store_changed
 from aop.kernel.features.opened_paths import opened_paths
+from aop.kernel.gates.guards.command_files import command_guard
+from aop.kernel.gates.guards.project_settings import refuse_test_settings
 from aop.kernel.gates.qa_index import renew_index
 from aop.kernel.gates.steps import reset_verdicts
 from aop.kernel.gateway.calls import Call, ChangeArguments, Kernel, the_feature
@@ -136,7 +138,7 @@ def proposal_for(
 def judge_proposal(kernel: Kernel, target: PatchTarget, proposal: PatchedTree, config: Config) -> None:
     """Refuse a tree that policy or plan do not allow."""
     checks.refuse_disagreement(proposal.patch, proposal.changes)
-    judge_tree(kernel, proposal.tree, proposal.changes, config, target.opened)
+    judge_tree(kernel, proposal.tree, proposal.changes, config, target.opened, base=target.base_tree)
     _judge_bytes(kernel, proposal)
     if target.accepted is None:
         return
@@ -149,15 +151,23 @@ def judge_proposal(kernel: Kernel, target: PatchTarget, proposal: PatchedTree, c
 
 
 def judge_tree(
-    kernel: Kernel, tree: TreeId, changes: tuple[TreeChange, ...], config: Config, opened: frozenset[str]
+    kernel: Kernel,
+    tree: TreeId,
+    changes: tuple[TreeChange, ...],
+    config: Config,
+    opened: frozenset[str],
+    *,
+    base: TreeId | None = None,
 ) -> None:
-    """Refuse a tree whose changes policy does not allow, however they came about."""
+    """Refuse a tree whose changes policy does not allow, however they came about; settings are those of the base."""
     rules, territory = config.policy.patch_policy, guarded_areas_of(config.policy, opened)
     names_in = cache(lambda folder: kernel.git.objects.names(tree, folder))
     checks.judge_tree_change(changes, rules)
     checks.refuse_case_twins(changes, names_in)
     checks.refuse_nested_repositories(changes, names_in, territory)
     checks.judge_territory([change.path for change in changes], territory)
+    checks.judge_commands([change.path for change in changes], territory, command_guard(config))
+    refuse_test_settings(kernel.git.objects, changes, territory, base)
     if not config.policy.path_rules.allow_symlink_traversal:
         _judge_links(kernel.git.objects, tree, changes)
 

@@ -20,7 +20,7 @@ from aop.core.paths.names import Area, BadPattern, Matching, PlannedPath, overla
 from aop.kernel.config.guarded_areas import GuardedAreas, guarded_areas_of
 from aop.kernel.config.in_force import Config
 from aop.kernel.config.policy import Policy
-from aop.kernel.gates.steps import check_overrides, profile_named
+from aop.kernel.gates.steps import check_overrides, profile_named, refuse_escape
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.plans import AcceptedPlan, Plan
 
@@ -71,6 +71,7 @@ def check_plan(plan: Plan, state: FeatureState, config: Config, *, opened: froze
     bounds = bounds_of(plan, config.policy)
     territory = guarded_areas_of(config.policy, opened)
     refuse_violations([*_area_violations(bounds, territory), *_duplicate_violations(bounds)])
+    refuse_escape(config, plan.gate_profile, lambda area: any(overlap(area, entry) for entry in bounds.entries))
     check_overrides(plan, profile_named(config.gates, plan.gate_profile), config.policy)
     return bounds
 

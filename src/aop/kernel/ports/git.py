@@ -107,6 +107,15 @@ class WorktreeStatus(Struct, frozen=True, kw_only=True):
     """Paths on disk that are not ignored and are not what the recorded tree says."""
 
 
+class Leavings(Struct, frozen=True, kw_only=True):
+    """The traces of a process in a worktree, which were undone."""
+
+    changed: tuple[str, ...] = ()
+    """Files of the tree that it changed or removed."""
+    added: tuple[str, ...] = ()
+    """Paths beside the tree; a folder ends with a slash."""
+
+
 class Author(Struct, frozen=True, kw_only=True):
     """The author of a commit."""
 
@@ -238,6 +247,16 @@ class GitWorktrees(Protocol):
 
     def discard_strays(self, feature_id: FeatureId, tree: TreeId) -> tuple[str, ...]:
         """Remove what a gate run left, edits and files that are neither ignored nor in the tree; return their paths."""
+
+    def renew(self, folder: Path, tree: TreeId, *, keep: Sequence[str] = (), ignored: bool = True) -> Leavings:
+        """Bring a worktree, also a scratch one, exactly to a tree; return what was undone.
+
+        What AOP placed beside the tree stays, as does what `keep` names: files, folders or patterns. Without
+        `ignored`, ignored files stay too.
+        """
+
+    def beside(self, folder: Path, tree: TreeId) -> tuple[str, ...]:
+        """Return what lies beside the tree of a worktree, without what AOP placed; a folder ends with a slash."""
 
     def edited_tree(self, feature_id: FeatureId, tree: TreeId) -> TreeId:
         """Write the tree that the worktree holds: a tree with all edits, new and removed files, but no ignored ones."""

@@ -45,6 +45,8 @@ class Command(Struct, frozen=True, kw_only=True):
     ports: tuple[int, ...] = ()
     readable: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
+    read_only: tuple[str, ...] = ()
+    """Paths in the worktree that bubblewrap closes to writing; no other sandbox can."""
     limits: StepLimits = NO_LIMITS
     ends_early: Callable[[float], str] | None = None
     """Asked now and then, with how long it has printed nothing: why it is ended before its time; empty if it is not."""

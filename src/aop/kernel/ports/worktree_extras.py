@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -28,6 +28,12 @@ class ExtrasSource(Protocol):
 
     def identity(self, folder: Path) -> str:
         """Return what tells a worktree from one that is made in its place later."""
+
+    def marks(self, folder: Path, paths: Sequence[str], *, whole: bool) -> Mapping[str, str]:
+        """Return a mark of each of these paths in a worktree, or of `whole` files below them: a change changes it.
+
+        A path that is not there has none.
+        """
 
     def is_free(self, port: int) -> bool:
         """Tell whether a server could listen on a port now."""

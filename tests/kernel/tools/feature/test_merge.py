@@ -124,9 +124,10 @@ def test_a_feature_that_is_not_proven_any_more_is_neither_approved_nor_merged(re
 
 @pytest.mark.req("AOP-184")
 @pytest.mark.hostile("T14")
-def test_gates_that_fail_after_the_approval_stop_the_merge(make_world: MakeWorld) -> None:
-    flaky = "test ! -e ran || exit 1; touch ran"
-    world = make_world(gates=gates_of(full=step(flaky)), files={".gitignore": "ran\n"})
+def test_gates_that_fail_after_the_approval_stop_the_merge(make_world: MakeWorld, tmp_path: Path) -> None:
+    flaky = f"test ! -e {tmp_path}/ran || exit 1; touch {tmp_path}/ran"
+    policy = {"execution": {"sandbox_write": [str(tmp_path)]}}
+    world = make_world(policy=policy, gates=gates_of(full=step(flaky)))
     world.ready()
     token = world.approval()
     assert not world.call("gates.run", feature_id="one", mode="full", force=True).ok

@@ -70,15 +70,17 @@ def test_gates_that_failed_are_run_again(make_world: MakeWorld) -> None:
 @pytest.mark.parametrize("linked", [True, False])
 def test_another_program_in_the_place_of_a_relative_one_is_run_again(make_world: MakeWorld, *, linked: bool) -> None:
     program = [{"name": "check", "cmd": ["../env/bin/tool"], "cwd": "src"}]
+    install = {"cmd": ["sh", "-c", "mkdir -p env/bin && ln -s /bin/true env/bin/tool"]}
     world = make_world(
         gates=gates_of(fast=program),
-        policy={"worktree": {"link": ["env"] if linked else []}},
+        policy={"worktree": {"link": ["env"]} if linked else {"setup": [install]}},
         files={".gitignore": "env/\nenv\n"},
     )
     world.plan()
     place = (world.root if linked else world.root / ".worktrees/one") / "env/bin"
-    place.mkdir(parents=True)
-    (place / "tool").symlink_to("/bin/true")
+    if linked:
+        place.mkdir(parents=True)
+        (place / "tool").symlink_to("/bin/true")
     reused = [world.ok("gates.run", feature_id="one", mode="fast")["reused"] for _ in range(2)]
     (place / "tool").unlink()
     (place / "tool").symlink_to("/usr/bin/env")

@@ -70,7 +70,7 @@ def test_the_profiles_are_listed_as_they_are_in_force(listed: World) -> None:
     assert sorted(answer["profiles"]) == ["default", "strict"]
     assert answer["profiles"]["strict"]["modes"] == {
         "fast": [],
-        "full": [{**CHECK, "cwd": None, "env": {}, "timeout_seconds": None}],
+        "full": [{**CHECK, "cwd": None, "env": {}, "timeout_seconds": None, "outputs": []}],
         "merge": None,
     }
     assert {key: answer[key] for key in answer if key != "profiles"} == {
@@ -127,6 +127,7 @@ def test_passing_fast_gates_are_recorded_and_bring_the_feature_to_qa(make_world:
                 "log_path": log,
                 "log_sha256": taken["log_sha256"],
                 "problem": "",
+                "left": [],
             }
             for name, script, log, taken in zip(
                 ("first", "second"), ("echo first", "echo second >&2"), logs, result["steps"], strict=True
@@ -681,11 +682,12 @@ def test_the_tests_of_a_report_are_counted(make_world: MakeWorld) -> None:
     }
 
 
-def test_a_report_of_an_earlier_run_does_not_speak_for_this_one(make_world: MakeWorld) -> None:
-    once = f"test -e ran || {lcov(10, 10)}; touch ran"
-    world = with_steps(make_world, once, parsers=LCOV, files={".gitignore": "cov.lcov\nran\n"})
+def test_a_report_of_an_earlier_run_does_not_speak_for_this_one(make_world: MakeWorld, tmp_path: Path) -> None:
+    once = f"test -e {tmp_path}/ran || {lcov(10, 10)}; touch {tmp_path}/ran"
+    policy = {"execution": {"sandbox_write": [str(tmp_path)]}}
+    world = with_steps(make_world, once, parsers=LCOV, policy=policy, files={".gitignore": "cov.lcov\n"})
     assert run(world).ok
-    assert (world.root / ".worktrees/one/ran").exists()
+    assert (tmp_path / "ran").exists()
     assert "No step wrote the report" in failed(world, force=True)["message"]
 
 

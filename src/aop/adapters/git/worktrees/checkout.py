@@ -22,7 +22,7 @@ from aop.adapters.git.worktrees.stray_scan import other_files
 from aop.adapters.git.worktrees.strays import Strays
 from aop.adapters.git.worktrees.watch import Watches
 from aop.core.ids import TreeId
-from aop.kernel.ports.git import FileContent, FileMode
+from aop.kernel.ports.git import FileContent, FileMode, Leavings
 
 _UNREADABLE_INDEX = 128
 # With more files git is faster, in spite of its start.
@@ -110,6 +110,27 @@ class Checkout:
                 remove_folder(self._files.folder / path)
         self._files.remove(strays)
         return strays
+
+    def renew(self, tree: TreeId, quarantine: Quarantine, *, keep: Sequence[str], ignored: bool) -> Leavings:
+        """Bring the folder exactly to a tree; return the edits that were undone, and the paths that were removed."""
+        self._catch_up()
+        others, changed = self._others_beside(tree), list[str]()
+        if others is None:
+            changed = sorted(change.path for change in self.compare(tree)[0])
+            self.show(tree, quarantine, keep_edits=False)
+            others = self.beside(tree)
+        extra = self._strays.unkept(others if ignored else set(self._strays.among(others, tree)), keep)
+        for path in extra:
+            if path.endswith("/"):
+                remove_folder(self._files.folder / path)
+        # Folders above them that are left empty could be taken for packages.
+        self._files.remove(path.rstrip("/") for path in extra)
+        return Leavings(changed=tuple(changed), added=tuple(extra))
+
+    def beside(self, tree: TreeId) -> set[str]:
+        """Return the paths that an up-to-date index lacks, without those that AOP placed."""
+        others = self._others_beside(tree)
+        return self._strays.not_placed(self._files.others(self._index.path) if others is None else others)
 
     def _follow(self, tree: TreeId, quarantine: Quarantine) -> tuple[str, ...]:
         shown = self._index.last_shown()

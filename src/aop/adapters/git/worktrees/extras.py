@@ -82,6 +82,16 @@ class CheckoutExtras:
         found = os.lstat(folder / ".git")
         return f"{found.st_ino}-{found.st_mtime_ns}"
 
+    def marks(self, folder: Path, paths: Sequence[str], *, whole: bool) -> dict[str, str]:
+        found = {}
+        for path in (each.rstrip("/") for each in paths):
+            with suppress(FileNotFoundError, NotADirectoryError):
+                found[path] = _mark(os.lstat(folder / path))
+                for here, folders, files in os.walk(folder / path) if whole else ():
+                    inside = (os.path.join(here, name) for name in (*folders, *files))
+                    found |= {os.path.relpath(each, folder): _mark(os.lstat(each)) for each in inside}
+        return found
+
     def is_free(self, port: int) -> bool:
         # Few commands need it.
         import socket
@@ -198,6 +208,13 @@ def _cannot_place(folder: Path, path: str, error: OSError) -> WorktreeSetupFaile
 
 def _is_real_folder(place: Path) -> bool:
     return place.is_dir() and not place.is_symlink()
+
+
+def _mark(found: os.stat_result) -> str:
+    """Return a mark of a file that no program can change it without changing; of a folder, which one it is."""
+    if stat.S_ISDIR(found.st_mode):
+        return f"{found.st_dev}:{found.st_ino}"
+    return f"{found.st_dev}:{found.st_ino}:{found.st_mode:o}:{found.st_size}:{found.st_mtime_ns}:{found.st_ctime_ns}"
 
 
 def _read(path: Path) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from aop.adapters.git.process.program import GitDir
 from aop.adapters.git.worktrees.extras import read_placed_paths
 from aop.adapters.git.worktrees.files import WorktreeFiles
 from aop.core.ids import TreeId
+from aop.core.paths import globs
 from aop.kernel.ports.git import FileMode
 
 _WITH_PATTERNS = {"GIT_LITERAL_PATHSPECS": "0"}
@@ -42,6 +43,25 @@ class Strays:
             inside = {path for folder in folders for path in self._files.below(folder)} - placed
             return tuple(sorted((suspects - folders) | self._not_ignored(inside, rules)))
 
+    def not_placed(self, others: set[str]) -> set[str]:
+        """Return paths without those that AOP placed; a folder may still hold some."""
+        return others - read_placed_paths(self._placed)
+
+    def unkept(self, others: Iterable[str], keep: Sequence[str]) -> list[str]:
+        """Return the paths beside a tree that nothing keeps; a folder of which a part is kept, file by file."""
+        kept = (*keep, *read_placed_paths(self._placed))
+        found: list[str] = []
+        for path in sorted(others):
+            if _is_kept(path, kept):
+                continue
+            if path.endswith("/") and any(globs.is_glob(each) or each.startswith(path) for each in kept):
+                inside = self._files.below(path)
+                rest = [each for each in inside if not _is_kept(each, kept)]
+                found += [path] if len(rest) == len(inside) else rest
+            else:
+                found.append(path)
+        return found
+
     def _not_ignored(self, paths: set[str], rules: Path) -> set[str]:
         if not paths:
             return set()
@@ -62,6 +82,14 @@ class Strays:
             if side is not None and side[0] in (FileMode.FILE, FileMode.EXECUTABLE):
                 (rules / folder).mkdir(parents=True, exist_ok=True)
                 (rules / folder / ".gitignore").write_bytes(self._objects.blob(side[1]))
+
+
+def _is_kept(path: str, kept: Sequence[str]) -> bool:
+    plain = path.rstrip("/")
+    return any(
+        plain == each.rstrip("/") or plain.startswith(f"{each.rstrip('/')}/") or globs.matches(each, plain)
+        for each in kept
+    )
 
 
 def _folders_above(path: str) -> Iterator[str]:

@@ -107,6 +107,7 @@ def step_view(
     git_dirs: Sequence[str],
     readable: Sequence[str],
     writable: Sequence[str],
+    read_only: Sequence[str] = (),
 ) -> dict[str, Mount]:
     """Return all that a step sees; of several mounts on one place the last wins."""
     view = dict(system)
@@ -120,6 +121,7 @@ def step_view(
     # Paths that it names inside the repository, such as link targets of a worktree, stay readable.
     view |= _bind_mounts("--ro-bind-try", [path for path in _existing_paths(readable, home) if _is_inside(path, roots)])
     view |= _bind_mounts("--bind", [worktree])
+    view |= {place: Mount("--ro-bind", place) for place in read_only}
     own_git = os.path.join(os.path.realpath(worktree), ".git")
     return view | _bind_mounts(
         "--ro-bind", [d for d in (*git_dirs, own_git) if os.path.exists(d) and not os.path.islink(d)]

@@ -47,6 +47,8 @@ def verification_plan(state: FeatureState, commands: Sequence[tuple[str, ...]], 
         subject=subject,
         policy=config.policy,
         config_hash=config.hash,
+        # The agent has installed packages with commands of its own.
+        kept="ignored",
     )
 
 

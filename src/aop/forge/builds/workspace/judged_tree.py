@@ -120,7 +120,8 @@ def _refuse_shown_folder(objects: GitObjects, baseline: TreeId, path: str) -> No
 def may_create(objects: GitObjects, baseline: TreeId, path: str, policy: Policy) -> bool:
     """Tell whether a path steers the tests, and the baseline lacks it: a new product needs its own."""
     areas = guarded_areas_of(policy)
-    if areas.guard_of(path) != STEERS_TESTS or any(area.covers(path, fold=True) for area in (*RUNNERS, *areas.linked)):
+    steers = areas.guard_of(path) == STEERS_TESTS or areas.holds_test_settings(path)
+    if not steers or any(area.covers(path, fold=True) for area in (*RUNNERS, *areas.linked)):
         return False
     return objects.entry(baseline, path) is None
 

@@ -31,6 +31,7 @@ def used_profiles(view: Snapshot, config: Config, new: Sequence[FeatureId]) -> t
     used = [each.gate_profile for name, each in planned.items() if name in new or each.status in _UNPROVEN]
     if not all(name in planned for name in new):
         used += [name for name, profile in config.gates.profiles.items() if profile.modes.steps(Mode.FAST)]
+    used += [row.profile for row in config.policy.gates.required]
     return tuple(dict.fromkeys([PROFILE, *(name for name in used if name in config.gates.profiles)]))
 
 

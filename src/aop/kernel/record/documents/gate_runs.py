@@ -31,6 +31,8 @@ class StepResult(Struct, frozen=True, kw_only=True):
     log_sha256: str = ""
     """The digest of the log, so that a log that was changed proves nothing."""
     problem: str = ""
+    left: tuple[str, ...] = ()
+    """What it changed in the tree, or left beside it, besides its declared outputs; it was undone."""
 
 
 class Subject(Struct, frozen=True, kw_only=True):

@@ -69,6 +69,7 @@ def run(call: Call, arguments: RunGatesArguments) -> Outcome:
             ledger = view.get(ObligationLedger, state.feature_id)
         require_status(state, *LIVING, to="run gates")
         _refuse_other_profile(state, arguments)
+        gate_runs.refuse_escaped_profile(kernel, state, state.base_commit, state.tree)
         plan = gate_runs.plan_gates(state, accepted.plan if accepted else None, arguments.mode, config)
         plan = gate_runs.with_named_tests(plan, ledger)
         passed = None if arguments.force else _reusable_run(call, state, plan)

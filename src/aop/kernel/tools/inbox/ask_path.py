@@ -8,11 +8,12 @@ from msgspec import Meta, Struct
 
 from aop.core.errors import InvalidArguments, ProtectedPath
 from aop.core.paths.names import exact_path
-from aop.kernel.config.guarded_areas import guarded_areas_of
-from aop.kernel.config.policy import Policy
+from aop.kernel.config.guarded_areas import STEERS_TESTS, guarded_areas_of
+from aop.kernel.config.in_force import Config
 from aop.kernel.features.lifecycle import LIVING, require_status
 from aop.kernel.features.opened_paths import NO, YES, current_path_answer
 from aop.kernel.features.questions import put_question
+from aop.kernel.gates.guards.command_files import command_guard
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, committed, the_feature
 from aop.kernel.gateway.role_sets import READERS
 from aop.kernel.record.documents.features import FeatureState
@@ -47,7 +48,7 @@ def ask_path(call: Call, arguments: AskPathArguments, tx: Transaction) -> Outcom
     path, reason = exact_path(arguments.path), call.kernel.redact(arguments.reason)
     state = the_feature(tx, arguments)
     require_status(state, *LIVING, to="ask for a path")
-    guard = _guard_of(call.kernel.config().policy, path)
+    guard = _guard_of(call.kernel.config(), path)
     said = current_path_answer(tx, state.feature_id, path)
     if said is not None and said.answer == NO:
         raise ProtectedPath(
@@ -74,16 +75,18 @@ def ask_path(call: Call, arguments: AskPathArguments, tx: Transaction) -> Outcom
     return _result(state, path, question.question_id, question.text)
 
 
-def _guard_of(policy: Policy, path: str) -> str:
+def _guard_of(config: Config, path: str) -> str:
     """Return why a path is guarded. Raises: InvalidArguments if it is not, ProtectedPath if no answer can open it."""
-    guard = guarded_areas_of(policy).guard_of(path)
+    areas = guarded_areas_of(config.policy)
+    guard = areas.guard_of(path) or (STEERS_TESTS if areas.holds_test_settings(path) else None)
+    guard = guard or (None if areas.permits(path) else command_guard(config).guard_of(path))
     if guard is None:
         raise InvalidArguments(
             f"`{path}` is not guarded, so it needs no permission.",
             hint="Name it in the plan; a protected area that has a lock needs that lock.",
             tool="inbox.ask_path",
         )
-    if guarded_areas_of(policy, frozenset({path})).guard_of(path) is not None:
+    if guarded_areas_of(config.policy, frozenset({path})).guard_of(path) is not None:
         raise ProtectedPath(f"`{path}` may not be changed: {guard}.", hint=OWN_HINT, path=path, reason=guard)
     return guard
 

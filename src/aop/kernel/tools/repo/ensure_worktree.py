@@ -5,7 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from aop.core.structs import copy_fields
-from aop.kernel.features.worktree_extras import SetupTarget, allocate_ports, set_up_checkout
+from aop.kernel.features.installation import SetupTarget
+from aop.kernel.features.worktree_extras import allocate_ports, set_up_checkout
 from aop.kernel.features.worktree_hold import held_feature, note_quarantined
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS
