@@ -447,9 +447,8 @@ atexit.register(forge)
 """
 
 
-def test_code_under_test_can_forge_the_report_of_its_own_tests(world: World) -> None:
-    """A known limit, told in docs/gates.md: the code and the report belong to one process. The diff shows it."""
-    assert verdict(world, {"src/cart.py": f"{FORGER}{BROKEN}"}) == "pass"
+def test_code_under_test_that_forges_the_report_does_not_know_the_canaries(world: World) -> None:
+    assert verdict(world, {"src/cart.py": f"{FORGER}{BROKEN}"}).startswith("AOP's own tests, one that must pass")
 
 
 def test_new_tests_that_prove_nothing_pass(world: World) -> None:

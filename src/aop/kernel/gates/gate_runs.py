@@ -20,6 +20,7 @@ from aop.kernel.features.installation import CheckoutExtras, SetupTarget
 from aop.kernel.features.lifecycle import store_feature
 from aop.kernel.features.trees import is_at_or_below
 from aop.kernel.features.worktree_extras import command_for, set_up_checkout
+from aop.kernel.gates.execution.canary_steps import carry_canary, with_canaries
 from aop.kernel.gates.execution.exact_trees import ExactTree, Kept
 from aop.kernel.gates.execution.flaky import known_failure, with_known_failure
 from aop.kernel.gates.execution.step_results import StepRun, first_failure, step_result, verdict_of_step
@@ -207,6 +208,7 @@ def execute_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: TestB
     remove_old_reports(kernel.files, plan.reports, checkout)
     for path, content in plan.inputs.items():
         kernel.files.write((checkout / path).relative_to(kernel.files.root).as_posix(), content, durable=False)
+    plan = msgspec.structs.replace(plan, reports=with_canaries(plan.reports, plan.steps, plan.policy, kernel.new_id))
     exact = ExactTree(
         kernel,
         checkout,
@@ -307,9 +309,10 @@ def _retries(rules: ExecutionRules) -> int:
 
 
 def _run_once(call: Call, plan: GatePlan, step: Step, checkout: Path, log_path: str) -> CommandResult:
+    step, extras = carry_canary(call.kernel.files, step, plan.reports.canaries, checkout, plan.extras)
     command = command_for(
         plan.policy.execution,
-        plan.extras,
+        extras,
         step.cmd,
         checkout,
         log_path=call.kernel.files.root / log_path,

@@ -57,6 +57,7 @@ def _baseline(commit: CommitId, definition: str, run: GateRun, names: TestNames 
         ran=run.tests.get("ran"),
         passed=names.passed if names else (),
         failed=names.failed if names else (),
+        canaries=bool(run.tests.get("canaries")),
     )
 
 

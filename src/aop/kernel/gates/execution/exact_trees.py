@@ -18,6 +18,7 @@ from aop.kernel.config.gates import Step
 from aop.kernel.config.policy import Policy
 from aop.kernel.features.installation import CheckoutExtras, changed_installation
 from aop.kernel.features.worktree_extras import place_extras
+from aop.kernel.gates.execution.canary_steps import FOLDER
 from aop.kernel.gates.execution.step_results import StepRun
 from aop.kernel.gates.reports.coverage import LARGEST_REPORT
 from aop.kernel.gates.reports.verdict import MOST_REPORT_FILES
@@ -108,7 +109,7 @@ class ExactTree:
 
 
 def _with_leavings(run: StepRun, left: Leavings, problem: str) -> StepRun:
-    names = (*left.changed, *left.added)
+    names = [name for name in (*left.changed, *left.added) if name != f"{FOLDER}/"]
     more = (f"and {len(names) - MOST_NAMED} more",) if len(names) > MOST_NAMED else ()
     result = msgspec.structs.replace(run.result, left=(*names[:MOST_NAMED], *more))
     if problem and result.outcome == "passed":

@@ -11,6 +11,7 @@ from msgspec import Struct
 from aop.core.errors import CoverageBelowMinimum, FileNotFound, GateFailed, Json, UnsupportedParser
 from aop.kernel.config.gates import CoverageParser, Mode, ParserType, Profile, TestsParser
 from aop.kernel.config.policy import Policy
+from aop.kernel.gates.reports.canaries import Canary, WithoutCanaries, take_out_canaries
 from aop.kernel.gates.reports.coverage import LARGEST_REPORT, PARSERS, judge_coverage, parse_report
 from aop.kernel.gates.reports.measurements import Report, ReportedTest, TestReport, UnreadableReport
 from aop.kernel.gates.reports.named_tests import fates_of_tests
@@ -26,6 +27,10 @@ from aop.kernel.ports.files import Files
 from aop.kernel.record.documents.gate_runs import TestBaseline
 from aop.kernel.record.documents.plans import TestChange
 
+WRONG_CANARIES = (
+    "AOP's own tests, one that must pass and one that must fail, are not in the report as they ran: the runner, a"
+    " plugin or the code under test changes outcomes or writes the report itself, so the run proves nothing."
+)
 MOST_REPORT_FILES = 5_000
 UNKNOWN_BASE = "The gates left no test report on the base, so nothing shows whether tests are missing now."
 
@@ -35,6 +40,8 @@ class Reports(Struct, frozen=True, kw_only=True):
 
     coverage: CoverageParser | None = None
     tests: TestsParser | None = None
+    canaries: tuple[Canary, ...] = ()
+    """The tests of AOP's own in the test report."""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -103,12 +110,13 @@ def judge_reports(
     outcome = ReportVerdict()
     try:
         if reports.tests is not None:
-            outcome = _verdict_on_tests(_summed_test_report(files, reports.tests, checkout))
-            cases = tuple(_reported_cases(files, reports.tests, checkout))
-            outcome = msgspec.structs.replace(outcome, cases=cases)
-            outcome = _compared(outcome, names_of(cases, checkout), baseline, test_changes, policy)
+            summed = _summed_test_report(files, reports.tests, checkout)
+            found = take_out_canaries(summed, [*_reported_cases(files, reports.tests, checkout)], reports.canaries)
+            outcome = msgspec.structs.replace(_verdict_on_tests(found.report), cases=found.cases)
+            outcome = _compared(outcome, names_of(found.cases, checkout), baseline, test_changes, policy)
+            outcome = _with_canaries(outcome, found, baseline)
             if named_tests:
-                fates: Json = dict(fates_of_tests(named_tests, cases))
+                fates: Json = dict(fates_of_tests(named_tests, found.cases))
                 outcome = msgspec.structs.replace(outcome, tests={**outcome.tests, "named": fates})
         if reports.coverage is not None and not outcome.failure_code:
             report = _coverage_report(files, reports.coverage, checkout)
@@ -116,6 +124,14 @@ def judge_reports(
     except (FileNotFound, UnreadableReport) as error:
         return ReportVerdict(failure_code=GateFailed.code, failure=str(error))
     return outcome
+
+
+def _with_canaries(outcome: ReportVerdict, found: WithoutCanaries, baseline: TestBaseline | None) -> ReportVerdict:
+    """Add whether the canaries answered; where they do on the base, they must here."""
+    tests = {**outcome.tests, "canaries": found.answered}
+    if found.answered or baseline is None or not baseline.canaries or outcome.failure_code:
+        return msgspec.structs.replace(outcome, tests=tests)
+    return msgspec.structs.replace(outcome, tests=tests, failure_code=GateFailed.code, failure=WRONG_CANARIES)
 
 
 def _compared(

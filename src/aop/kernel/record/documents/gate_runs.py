@@ -135,3 +135,5 @@ class TestBaseline(Document, frozen=True, kw_only=True):
     names were compared: then they are measured again."""
     failed: tuple[str, ...] = ()
     """The names of those that ran and failed."""
+    canaries: bool = False
+    """Whether AOP's own tests answered as they must: where they do on the base, they must on a feature."""
