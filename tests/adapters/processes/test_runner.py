@@ -169,6 +169,7 @@ def test_a_step_gets_only_the_allowed_part_of_the_environment(tmp_path: Path, le
         "LC_ALL": "C.UTF-8",
         "MODE": "fast",
         "PATH": "/usr/bin:/bin",
+        "PYTHONDONTWRITEBYTECODE": "1",
         "SOURCE_DATE_EPOCH": "315532800",
     }
     if level == "bubblewrap":

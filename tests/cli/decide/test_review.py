@@ -84,10 +84,12 @@ def test_the_text_says_what_is_missing_what_ran_what_was_planned_and_shows_the_w
     ]
     assert re.sub("sandbox \\w+", "sandbox LEVEL", gates).splitlines() == [
         "Gates, run by AOP",
-        "  fast   passed on this tree, TIME, sandbox LEVEL",
+        "  fast   passed on this tree, TIME, profile default, sandbox LEVEL",
         "           check: passed, TIME, agentic/features/one/logs/RUN-check.log",
-        "  full   passed on this tree, TIME, sandbox LEVEL",
+        "             sh check.sh",
+        "  full   passed on this tree, TIME, profile default, sandbox LEVEL",
         "           check: passed, TIME, agentic/features/one/logs/RUN-check.log",
+        "             sh check.sh",
     ]
     assert plan.splitlines() == [
         "Plan 1, by person:ada",

@@ -1,4 +1,4 @@
-"""Installation: what the set-up of a checkout left beside its tree, and whether it is still as it was."""
+"""Installation: the files that the set-up of a checkout left beside its tree."""
 
 from __future__ import annotations
 

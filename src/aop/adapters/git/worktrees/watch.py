@@ -32,8 +32,8 @@ _MOST_FILES = 50_000
 _MOST_FOLDERS = 4
 # With more changes git is faster, because it compares the times of files.
 _MOST_CHANGES = 500
-# Starting a watch costs more than a look, so two looks, before and after one run, start none.
-_LOOKS_BEFORE = 2
+# Starting a watch costs more than a look, so the looks of one run, before it and after each step, start none.
+_LOOKS_BEFORE = 4
 
 Others = set[str]
 

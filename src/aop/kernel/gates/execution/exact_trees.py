@@ -1,4 +1,4 @@
-"""Exact trees: a checkout in which each gate step begins on the tree that it judges.
+"""Exact trees: checkouts in which each gate step begins on the very tree.
 
 Code that one step runs could rewrite what the next one reads: files of the tree, caches, installed packages, reports.
 After each step everything but the declared outputs is undone and named; what cannot be undone fails the step.

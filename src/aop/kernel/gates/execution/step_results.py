@@ -1,4 +1,4 @@
-"""Step results: how a step ended, and the verdict on a run whose step did not pass."""
+"""Step results: the end of each step, and the verdict if one did not pass."""
 
 from __future__ import annotations
 

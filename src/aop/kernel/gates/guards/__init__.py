@@ -1,1 +1,1 @@
-"""Guards of what proves: the files and settings that decide what a gate's command does."""
+"""Guards of the proof: files and settings that decide what a gate does."""

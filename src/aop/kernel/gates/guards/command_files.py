@@ -1,4 +1,4 @@
-"""Command files: the paths that the commands of gates and reviewers name, run or are steered by."""
+"""Command files: what the commands of gates and reviewers run, or are steered by."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Project settings: the parts of project files that decide what tests mean, compared as data.
+"""Project settings: the parts that decide what tests mean, compared as data.
 
 `pyproject.toml`, `setup.cfg` and `package.json` hold much else that honest features change. So a change of one of them
 is judged by what it does to these parts.

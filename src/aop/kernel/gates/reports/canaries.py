@@ -1,4 +1,4 @@
-"""Canaries: two tests of AOP's own in a report, one that must pass and one that must fail.
+"""Canaries: tests of AOP's own in a report, one to pass and one to fail.
 
 Their names are made anew for each run, so that no code can know them before. A run whose canaries answer wrong was not
 made by a runner that tells pass from fail, and proves nothing.
