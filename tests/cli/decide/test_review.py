@@ -89,7 +89,7 @@ def test_the_text_says_what_is_missing_what_ran_what_was_planned_and_shows_the_w
         "             sh check.sh",
         "  full   passed on this tree, TIME, profile default, sandbox LEVEL",
         "           check: passed, TIME, agentic/features/one/logs/RUN-check.log",
-        "             sh check.sh",
+        "             sh -c echo fine",
     ]
     assert plan.splitlines() == [
         "Plan 1, by person:ada",
