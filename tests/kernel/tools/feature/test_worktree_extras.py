@@ -66,22 +66,22 @@ def gate_log(world: World, name: str = "one", mode: str = "fast") -> str:
 
 
 def test_every_feature_has_ports_and_a_database_of_its_own_and_keeps_them(making: Making) -> None:
-    world = making(ports="2", first_port="41000")
+    world = making(ports="2", first_port="21000")
     for name in ("one", "two-b"):
         world.plan(name, files={"create": [f"src/{name}.txt"], "modify": [], "delete": []})
     said = [gate_log(world, name).splitlines()[0] for name in ("one", "two-b", "one")]
-    assert said == ["41000 41001 aop_0_one", "41002 41003 aop_1_two_b", "41000 41001 aop_0_one"]
+    assert said == ["21000 21001 aop_0_one", "21002 21003 aop_1_two_b", "21000 21001 aop_0_one"]
 
 
 def test_a_port_that_somebody_listens_on_is_passed_over_and_a_deleted_features_ports_are_free(making: Making) -> None:
-    world = making(ports="1", first_port="41100")
-    with socket.create_server(("127.0.0.1", 41100)):
+    world = making(ports="1", first_port="21100")
+    with socket.create_server(("127.0.0.1", 21100)):
         world.init("one")
     world.plan("two")
-    assert gate_log(world, "two").splitlines()[0].split()[0] == "41100"
+    assert gate_log(world, "two").splitlines()[0].split()[0] == "21100"
     world.ok("feature.delete", feature_id="one", dry_run=False)
     world.plan("three", files={"create": ["src/three.txt"], "modify": [], "delete": []})
-    assert gate_log(world, "three").splitlines()[0].split()[0] == "41101"
+    assert gate_log(world, "three").splitlines()[0].split()[0] == "21101"
 
 
 # --- copies and links --------------------------------------------------------------------------------
