@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from aop.forge.builds.documents import BuildCycle
 from aop.forge.builds.run.build_parts import BuildHeld
 from aop.forge.contracts.types import ContractType
 from tests.forge.builds.notes_app import (
@@ -34,6 +36,8 @@ from tests.forge.builds.run.builders import (
     signing,
     writes,
 )
+from tests.forge.builds.run.teams import AUDITED, AUDITOR, CODER, REPORT, SCOUT, Team, Turn, handed_in
+from tests.forge.builds.run.teams import TESTS as COMMANDED
 from tests.forge.projects import stored
 from tests.world import World, git, make_repository
 
@@ -76,21 +80,35 @@ def module(number: int, name: str, verb: str) -> tuple[Said, ...]:
 
 
 FULL = (
-    *phase(0, dict(PHASE_0), *EVIDENCE_0),
-    *phase(1, {"notes/app.py": APP_WITH_NOTES, "tests/test_app.py": TEST_APP_WITH_NOTES}, EVIDENCE_1[0]),
-    *(reply for number, each in enumerate(MODULES.items(), start=2) for reply in module(number, *each)),
-    *phase(5, {"README.md": "# Notes\n\nRun: python3 -m notes. Test: python3 -m unittest.\n"}, EVIDENCE_1[1]),
+    phase(0, dict(PHASE_0), *EVIDENCE_0),
+    phase(1, {"notes/app.py": APP_WITH_NOTES, "tests/test_app.py": TEST_APP_WITH_NOTES}, EVIDENCE_1[0]),
+    *(module(number, *each) for number, each in enumerate(MODULES.items(), start=2)),
+    phase(5, {"README.md": "# Notes\n\nRun: python3 -m notes. Test: python3 -m unittest.\n"}, EVIDENCE_1[1]),
 )
+"""The replies of each phase."""
+
+
+def by_one_builder(world: World) -> BuildCycle:
+    return build_with(world, scripted(*(reply for replies in FULL for reply in replies)))
+
+
+def by_a_team(world: World) -> BuildCycle:
+    turns: list[Turn] = []
+    for replies in FULL:
+        coded = [Said(each.text, COMMANDED if each.calls == (TESTS,) else each.calls) for each in replies]
+        turns += [(SCOUT, (replies[0], handed_in(REPORT))), (CODER, coded), (AUDITOR, AUDITED)]
+    return Team(turns).build(world)
 
 
 @pytest.mark.slow
-def test_six_phases_are_built_by_one_builder_and_certified(tmp_path: Path) -> None:
+@pytest.mark.parametrize("build", [by_one_builder, by_a_team])
+def test_six_phases_are_built_and_certified(tmp_path: Path, build: Callable[[World], BuildCycle]) -> None:
     world = World(make_repository(tmp_path / "repo", BASE))
     world.ok("forge.project_new", name="Notes", mode="full")
     contracts = {ContractType.PHASES: FULL_PHASES, ContractType.BUILDER_DIRECTIVE: FULL_DIRECTIVE}
     stored(world, PROJECT, {**NOTES, **contracts})
     main = git(world.root, "rev-parse", "main")
-    cycle = build_with(world, scripted(*FULL))
+    cycle = build(world)
     assert [(each.phase, each.tests) for each in cycle.sign_offs] == [(0, 3), (1, 4), (2, 5), (3, 6), (4, 7), (5, 7)]
     answer = world.ok("forge.build_verify_seal", build_id=cycle.build_id)
     assert (answer["valid"], answer["seal"]["verdict"], answer["seal"]["reasons"]) == (True, "CERTIFIED", [])
