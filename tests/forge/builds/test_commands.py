@@ -17,7 +17,10 @@ from tests.forge.builds.begun import begun, worktree_of
 from tests.kernel.tools.worlds import configured, state_of
 from tests.world import World, git
 
-POLICY = {"forge": {"build": {"commands": ["sh run.sh", "python -m unittest", "rm", "mv"], "command_seconds": 20}}}
+POLICY = {
+    "forge": {"build": {"commands": ["sh run.sh", "python -m unittest", "rm", "mv"], "command_seconds": 20}},
+    "worktree": {"link": ["vendor"]},
+}
 DOES = {
     "ok": "echo fine",
     "fails": "echo no; exit 3",
@@ -180,6 +183,7 @@ def test_a_file_is_deleted_or_moved_by_a_command_that_is_judged_like_a_write(age
         ("mv -t /tmp run.sh", "command_not_allowed"),
         ("mv run.sh /tmp/run.sh", "path_out_of_bounds"),
         ("mv run.sh run.sh/more", "invalid_arguments"),
+        ("mv run.sh vendor/run.sh", "invalid_arguments"),
     ],
 )
 def test_only_files_of_the_build_are_deleted_or_moved(agent: Agent, command: str, code: str) -> None:

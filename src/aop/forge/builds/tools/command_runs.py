@@ -94,7 +94,8 @@ def _run(call: Call, arguments: RunCommand, leavings: Literal["judge", "discard"
         with call.kernel.record.read() as view:
             pinned = pinned_commands(view, build.build)
         argv = allowed_argv(arguments.command, rules, pinned)
-        refuse_strange_move(call.kernel.git.objects, build.state.tree, argv)
+        links = call.kernel.config().policy.worktree.link
+        refuse_strange_move(call.kernel.git.objects, build.state.tree, argv, links)
         ended = run_on_tree(call, build, argv, seconds=seconds, leavings=leavings)
         return call.commit(lambda tx: _stored(tx, call, build, ended))
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from aop.core.errors import CommandNotAllowed, FileNotFound, InvalidArguments
 from aop.core.ids import TreeId
-from aop.core.paths.names import exact_path
+from aop.core.paths.names import Area, exact_path
 from aop.core.text.counts import list_some
 from aop.kernel.features.trees import is_free_in
 from aop.kernel.ports.git import FileMode, GitObjects
@@ -19,8 +19,8 @@ OPTIONS: Mapping[str, frozenset[str]] = {"rm": frozenset({"-r", "-f", "-rf", "-f
 """The programs, each with the options that it may have."""
 
 
-def refuse_strange_move(objects: GitObjects, tree: TreeId, argv: Sequence[str]) -> None:
-    """Refuse words of `rm` and `mv` that do not name files of the build.
+def refuse_strange_move(objects: GitObjects, tree: TreeId, argv: Sequence[str], links: Sequence[str] = ()) -> None:
+    """Refuse words of `rm` and `mv` that do not name files of the build; `links` lead into the user's checkout.
 
     Raises: CommandNotAllowed, InvalidArguments, PathOutOfBounds, FileNotFound.
     """
@@ -41,5 +41,6 @@ def refuse_strange_move(objects: GitObjects, tree: TreeId, argv: Sequence[str]) 
             raise FileNotFound(f"There is no file `{path}`.", path=path)
     for path in target:
         entry = objects.entry(tree, path)
-        if not (is_free_in(objects, tree, path) if entry is None else entry.mode is not FileMode.SYMLINK):
+        is_place = is_free_in(objects, tree, path) if entry is None else entry.mode is not FileMode.SYMLINK
+        if not is_place or any(Area(link).covers(path, fold=True) for link in links):
             raise InvalidArguments(f"`{path}` is a link, or lies below a file or a link.")
