@@ -17,7 +17,7 @@ from tests.forge.builds.run.hosts import Host, build_notes
 from tests.forge.builds.run.teams import AUDITED, HONEST_TEAM, SCOUTED
 from tests.forge.generation.writers import env_for
 from tests.mcpserver.clients import AOP, over_http
-from tests.world import git, run_aop
+from tests.world import World, git, run_aop
 
 
 @pytest.mark.slow
@@ -77,3 +77,8 @@ def test_a_crew_without_a_coder_and_a_coder_without_a_model_are_refused_before_a
     assert bare.json["error"]["code"] == "model_not_configured"
     assert "`FORGE_SCOUT_LLM_MODEL_PRIORITY` or `FORGE_LLM_MODEL_PRIORITY`" in bare.out
     assert git(root, "branch", "--list", "forge/*") == ""
+    again = World(root)
+    again.ok("forge.build_begin", project_id=PROJECT)
+    again.close()
+    begun = run_aop(root, "forge", "build", PROJECT, "--coder", "host", "--json")
+    assert (begun.code, begun.json["error"]["code"]) == (2, "invalid_cli_args")

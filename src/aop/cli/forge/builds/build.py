@@ -49,8 +49,6 @@ def _declare_build(parser: argparse.ArgumentParser) -> None:
 
 def build(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Build a project from its contracts; the same command goes on with a build that was interrupted."""
-    if arguments.coder == "host" and arguments.crew == "solo":
-        raise InvalidCliArgs("The crew `solo` has no coder.", hint="Choose `--crew team`.")
     if not arguments.detach:
         with open_app(arguments) as app:
             return _work(app, arguments, terminal)
@@ -96,14 +94,16 @@ def _work(app: App, arguments: argparse.Namespace, terminal: Terminal, ready: Ca
 
 
 def _crew(app: App, arguments: argparse.Namespace) -> Crew:
-    """Return the crew that was asked for: without one, that of the build that goes on."""
+    """Return the crew that was asked for: without one, that of the build that goes on. Raises: InvalidCliArgs."""
     from aop.wiring.forge.builds import living_build
 
-    if arguments.crew is not None:
-        return "team" if arguments.crew == "team" else "solo"
-    if (living := living_build(app, arguments.project)) is not None:
-        return living.crew
-    return "team" if arguments.coder == "host" else "solo"
+    by_host, living = arguments.coder == "host", living_build(app, arguments.project)
+    crew: Crew = arguments.crew or (living.crew if living else "team" if by_host else "solo")
+    if by_host and crew == "solo":
+        is_begun = living is not None and living.crew == "solo"
+        hint = "Go on without `--coder host`." if is_begun else "Choose `--crew team`."
+        raise InvalidCliArgs("The crew `solo` has no coder.", hint=hint)
+    return crew
 
 
 def _brains(app: App, crew: Crew, arguments: argparse.Namespace) -> Mapping[Role, Brain]:
