@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from aop.brains.conversation import Request
-from aop.core.errors import BuildActive, Fault
+from aop.core.errors import BuildActive, BuildNotFinished, Fault
 from aop.core.ids import FeatureId
 from aop.forge.broker.role_briefs import role_brief
 from aop.forge.builds.run.agent_tools import LEFT_OUT
@@ -158,6 +158,25 @@ def test_a_coder_that_changes_nothing_in_its_rounds_stops_the_build_and_a_person
         on.build(world)
     assert "Begin with the store." in said_to(on.models[CODER].asked[0])
     assert cycle_of(world, BUILD).current.crew.scout_report == ""
+    world.close()
+
+
+def test_a_coder_that_stops_in_its_last_round_stops_the_build_once(tmp_path: Path) -> None:
+    world = notes_repository(tmp_path / "repo", "version: 1\nforge:\n  build:\n    rounds: {coder: 1, scout: 1}\n")
+    stop = Said("=== STOP: CONTRACT_CONFLICT ===\nThe stack and the schema disagree.")
+    with pytest.raises(BuildHeld) as held:
+        Team([(SCOUT, [Said("I look around.")]), (CODER, [stop])]).build(world)
+    assert held.value.cycle.hold_reason == "CONTRACT_CONFLICT: The stack and the schema disagree."
+    assert len(world.ok("inbox.list")["questions"]) == 1
+    world.close()
+
+
+def test_a_team_that_used_up_its_turns_is_told_which_setting_allows_more(tmp_path: Path) -> None:
+    world = notes_repository(tmp_path / "repo", "version: 1\nforge:\n  build:\n    turns: 2\n")
+    for scouted in (SCOUTED, ()):
+        with pytest.raises(BuildNotFinished, match="reached its limit of iterations after 2 turns") as refused:
+            Team([(SCOUT, scouted)]).build(world)
+        assert refused.value.next_action.startswith("Raise `forge.build.turns` in the policy")
     world.close()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from aop.brains.budgets import LoopLimits, LoopUsage
+from aop.brains.budgets import Limit, LoopLimits, LoopUsage
 from aop.brains.ports import LimitReached, Mission, ModelFailed, Outcome
 from aop.brains.prompts import Prompt
 from aop.core.errors import BuildNotFinished, Json
@@ -76,15 +76,21 @@ def loop_limits(parts: BuildParts) -> LoopLimits:
 
 def not_finished(build_id: str, outcome: LimitReached | ModelFailed) -> BuildNotFinished:
     """Return the refusal of a loop that ended before its work did."""
-    turns = count(outcome.spent.iterations, "turn")
+    spent = outcome.spent.iterations
     if isinstance(outcome, LimitReached):
-        return BuildNotFinished(
-            f"The build `{build_id}` reached its limit of {outcome.limit} after {turns}.",
-            build_id=build_id,
-            cause=str(outcome.limit),
-        )
+        return limit_reached(build_id, outcome.limit, spent)
     return BuildNotFinished(
-        f"The model of the build `{build_id}` failed after {turns}: {outcome.error['message']}",
+        f"The model of the build `{build_id}` failed after {count(spent, 'turn')}: {outcome.error['message']}",
         build_id=build_id,
         cause=str(outcome.error["code"]),
+    )
+
+
+def limit_reached(build_id: str, limit: Limit, turns: int) -> BuildNotFinished:
+    """Return the refusal of a build that used up its turns; all of them count again when it goes on."""
+    return BuildNotFinished(
+        f"The build `{build_id}` reached its limit of {limit} after {count(turns, 'turn')}.",
+        hint=f"Raise `forge.build.turns` in the policy and build again, or end it with `aop forge cancel {build_id}`.",
+        build_id=build_id,
+        cause=str(limit),
     )

@@ -14,7 +14,7 @@ from msgspec import Meta, Struct
 from aop.brains.budgets import Limit, LoopUsage
 from aop.brains.ports import Finished, LimitReached, Mission, ModelFailed, Talked
 from aop.brains.prompts import Prompt
-from aop.core.errors import BuildNotFinished, InvalidArguments, Json
+from aop.core.errors import InvalidArguments, Json
 from aop.core.roles import Role
 from aop.core.text.counts import count
 from aop.forge.builds.context.crew_messages import role_prompt_for
@@ -26,7 +26,7 @@ from aop.forge.builds.run.build_parts import BuildParts
 from aop.forge.builds.run.course import Course
 from aop.forge.builds.run.crew.crew_course import CoderCourse, ResultCourse
 from aop.forge.builds.run.crew.host_coder import HostCoder
-from aop.forge.builds.run.runner import BuildEnd, loop_limits, not_finished
+from aop.forge.builds.run.runner import BuildEnd, limit_reached, loop_limits, not_finished
 from aop.reviews.report import ReviewVerdict
 
 R = TypeVar("R", bound=Struct)
@@ -69,7 +69,7 @@ class CrewRunner:
         while (session := await self._next(number)) is not None:
             turns += (await self._converse(session)).iterations
             if turns >= self._parts.rules.turns:
-                raise _too_long(self._parts.known.build_id, turns)
+                raise limit_reached(self._parts.known.build_id, Limit.ITERATIONS, turns)
             number += 1
 
     async def _next(self, number: int) -> _Session | None:
@@ -123,7 +123,8 @@ class CrewRunner:
     def _stop_if_idle(self, session: _Session, course: Course) -> None:
         """Stop a build whose coder used up its rounds and changed nothing; a person says how it goes on."""
         known, rounds = self._parts.known, count(self._parts.rules.rounds.coder, "round")
-        if role_at_work(known.cycle()) is Role.CODER and known.work_so_far() == session.found:
+        cycle = known.cycle()
+        if not cycle.hold and role_at_work(cycle) is Role.CODER and known.work_so_far() == session.found:
             reason = f"The coder of phase {session.phase} changed nothing in {rounds}."
             course.record(f"{session.run_id}-idle", Stopped(code="EVIDENCE_MISSING", reason=reason))
 
@@ -182,8 +183,3 @@ def _check_verdict(report: AuditReport) -> None:
     """Refuse a report that contradicts itself. Raises: InvalidArguments."""
     if report.verdict is ReviewVerdict.REQUEST_CHANGES and not blocking_in(report):
         raise InvalidArguments("The verdict is `REQUEST_CHANGES`, and no finding is MINOR or worse.")
-
-
-def _too_long(build_id: str, turns: int) -> BuildNotFinished:
-    told = f"The build `{build_id}` reached its limit of turns after {count(turns, 'turn')}."
-    return BuildNotFinished(told, build_id=build_id, cause=Limit.ITERATIONS.value)
