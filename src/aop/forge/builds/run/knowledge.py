@@ -58,6 +58,10 @@ class BuildKnowledge:
             note = note_of(view, cycle.project_id, cycle.owner)
         return bool(cycle.interjections) or note_digest(note) != cycle.note_shown
 
+    def branch_has_moved(self, cycle: BuildCycle) -> bool:
+        """Tell whether the branch is not as AOP left it."""
+        return self._kernel.git.branches.head(cycle.branch) != cycle.head
+
     def is_asked(self) -> bool:
         """Tell whether the build waits for a person's answer."""
         with self._kernel.record.read() as view:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from msgspec import Struct
 
 from aop.core.errors import InvalidArguments
@@ -14,7 +15,7 @@ from aop.forge.builds.machine.crew_step import claimed, role_at_work
 from aop.forge.builds.machine.decisions import is_complete
 from aop.forge.builds.machine.events import Planned, Stopped, TaskDone
 from aop.forge.builds.tools.cycles import BuildArguments
-from aop.forge.builds.tools.progress import BuildNews, BuildProgress, heard, take_news
+from aop.forge.builds.tools.progress import BuildNews, BuildProgress, heard, take_news, without_secrets
 from aop.forge.builds.workspace.build_workspace import build_of, open_build_of, refuse_other_turn
 from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool
 from aop.kernel.merges.branch_moves import undo_move
@@ -23,6 +24,7 @@ from aop.kernel.record.port import Snapshot, Transaction
 WAIT_SECONDS = 20.0
 """Hosts give up a call after a minute, or sooner."""
 POLL_SECONDS = 0.25
+LONGEST_EVENT = 64 * 1024
 JUDGED = "Your sign-off is being judged. Call `forge_report_progress` without an event to learn how it ends."
 NOT_YOURS = "The {role} is at work. Call `forge_report_progress` without an event to wait for your turn."
 COMPLETE = "Every phase is signed off. Your work is done."
@@ -60,16 +62,31 @@ def report(call: Call, arguments: ReportProgress) -> Outcome:
     if event is None:
         _wait(call)
         return call.commit(lambda tx: _state(tx, call))
+    if len(msgspec.json.encode(event)) > LONGEST_EVENT:
+        raise InvalidArguments(f"The event has more than {LONGEST_EVENT:,} bytes.", hint="Say it in fewer words.")
     with call.kernel.record.read() as view:
         cycle = _own_turn(view, call)
     if isinstance(event, SignedOff):
-        said = event
+        said = without_secrets(call, event)
         return call.commit(lambda tx: _claim(tx, call, said))
-    return heard(call, cycle.build_id, event, lambda tx, progress: _answer(tx, call, progress))
+    return heard(
+        call,
+        cycle.build_id,
+        event,
+        answer=lambda tx, progress: _answer(tx, call, progress),
+        admit=lambda view: _own_turn(view, call),
+    )
 
 
 def _own_turn(view: Snapshot, call: Call) -> BuildCycle:
-    """Return the build of the caller, whose turn it is. Raises: OtherRolesTurn, InvalidArguments, BuildOnHold."""
+    """Return the build of the caller, whose turn it is. Raises: OtherRolesTurn, and as `_team_build`."""
+    cycle = _team_build(view, call)
+    refuse_other_turn(cycle, call.principal.role)
+    return cycle
+
+
+def _team_build(view: Snapshot, call: Call) -> BuildCycle:
+    """Return the build of the caller, on which a team works. Raises: InvalidArguments, BuildEnded, BuildOnHold."""
     cycle = open_build_of(view, call.principal).cycle
     if cycle.crew != "team":
         raise InvalidArguments(
@@ -77,7 +94,6 @@ def _own_turn(view: Snapshot, call: Call) -> BuildCycle:
             hint="Begin the next build with `aop forge build PROJECT --crew team --coder host`.",
             build_id=cycle.build_id,
         )
-    refuse_other_turn(cycle, call.principal.role)
     return cycle
 
 
@@ -102,16 +118,17 @@ def _reminder(view: Snapshot, cycle: BuildCycle) -> str:
 
 
 def _state(tx: Transaction, call: Call) -> Outcome:
-    """Return what comes next, and what people said. Raises: BuildOnHold."""
+    """Return what comes next, and what people said to the coder. Raises: BuildEnded, BuildOnHold."""
     cycle = build_of(tx, call.principal).cycle
     if is_complete(cycle):
         return _shown(cycle, COMPLETE)
+    if role_at_work(cycle) is not Role.CODER:
+        # What people say now is for the role at work.
+        return _shown(_team_build(tx, call), NOT_YOURS.format(role=role_at_work(cycle)))
     news = take_news(call, BuildArguments(build_id=cycle.build_id), tx)
     if not isinstance(news, BuildNews):
         return news
     after = build_of(tx, call.principal).cycle
-    if role_at_work(after) is not Role.CODER:
-        return _shown(after, NOT_YOURS.format(role=role_at_work(after)), news.messages)
     text = JUDGED if after.current.crew.claimed else marker_answers.what_is_next(after.current)
     return _shown(after, text, news.messages)
 

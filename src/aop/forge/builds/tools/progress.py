@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from aop.core.errors import BuildOnHold, Json
 from aop.core.ids import FeatureId
+from aop.core.redaction.redactor import mask_json
 from aop.forge.builds.audit.subject import AuditSubject
 from aop.forge.builds.cycle.abandonment import given_up
 from aop.forge.builds.cycle.commits import commit_and_push, unchanged_cycle
@@ -34,6 +37,8 @@ from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.gate_runs import GateRun, Verdict
 from aop.kernel.record.documents.questions import Question
 from aop.kernel.record.port import Snapshot, Transaction
+
+E = TypeVar("E", bound=RecordedEvent)
 
 
 class BuildSaid(BuildArguments, frozen=True, kw_only=True):
@@ -88,17 +93,29 @@ def hear(call: Call, arguments: BuildSaid) -> Outcome:
     return heard(call, arguments.build_id, arguments.event)
 
 
+def without_secrets(call: Call, event: E) -> E:
+    """Return an event as the record may keep it; none of its texts gets longer than its shape allows."""
+    mask = call.kernel.redact.mask_secrets
+    masked = mask_json(msgspec.to_builtins(event), lambda text: mask(text)[: len(text)])
+    return msgspec.convert(masked, type=type(event))
+
+
 def heard(
     call: Call,
     build_id: str,
     event: RecordedEvent,
     answer: Callable[[Transaction, BuildProgress], Outcome] = lambda _tx, progress: progress,
+    admit: Callable[[Snapshot], object] = lambda _view: None,
 ) -> Outcome:
-    """Take an event of a build into the record, with the commit that belongs to it; `answer` words what is returned."""
-    kernel = call.kernel
+    """Take an event of a build into the record, with the commit that belongs to it; `answer` words what is returned.
+
+    `admit` refuses a build that does not take the event now: it is asked when nothing else can change the build.
+    """
+    kernel, event = call.kernel, without_secrets(call, event)
     with held_worktree(kernel, FeatureId(build_id)):
         with kernel.record.read() as view:
             cycle = the_living_cycle(view, build_id, call.principal)
+            admit(view)
             state = feature_named(view, cycle.build_id)
             around = _surroundings(call, view, cycle, state, event)
         decision = step(cycle, event, around)
