@@ -17,6 +17,7 @@ from tests.hostile.gate_cheats.arena import MERGED, Project, Row, pytest_step, t
 LEFT_ALONE = "that this feature left alone, run as the base has them, did not pass"
 AS_ON_BASE = "run as the base has them, did not pass on the code of this feature"
 MISSING = "of the base did not run and pass: "
+FORGED = "With the tests of the base as the base has them: AOP's own tests"
 
 # --- pytest --------------------------------------------------------------------------------------
 
@@ -88,6 +89,20 @@ fake = types.ModuleType('cart')
 fake.total, fake.count = sum, len
 sys.modules['cart'] = fake
 """
+FORGES_FOR_OLD_TESTS = """\
+import atexit, os, pathlib
+
+TESTS = ("nothing", "one", "helped", "each[prices0]", "each[prices1]", "from_file")
+def forge():
+    cases = "".join(f'<testcase classname="tests.test_cart" name="test_{name}"/>' for name in TESTS)
+    cases += '<testcase classname="tests.test_count" name="test_count"/>'
+    with open("junit.xml", "w") as report:
+        report.write(f'<testsuites><testsuite tests="7">{cases}</testsuite></testsuites>')
+    os._exit(0)
+
+if "is_total" in pathlib.Path("tests/test_cart.py").read_text():
+    atexit.register(forge)
+"""
 TEST_MORE = """\
 from cart import total
 from more import PRICES
@@ -115,6 +130,9 @@ PYTHON_CHEATS: Mapping[str, Row] = {
     ),
     "shadowed-by-the-same-name": Row(
         files={"src/cart.py": BROKEN, "tests/test_cart.py": f"{TESTS}\n{EMPTY_BODIES}"}, ends=AS_ON_BASE
+    ),
+    "report-forged-for-the-tests-of-the-base-alone": Row(
+        files={"src/cart.py": FORGES_FOR_OLD_TESTS + BROKEN, "tests/test_cart.py": EMPTY_BODIES}, ends=FORGED
     ),
     "as-many-others": Row(
         files={"src/cart.py": BROKEN, "tests/test_cart.py": EMPTY_BODIES.replace("def test_", "def test_new_")},

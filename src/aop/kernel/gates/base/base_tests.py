@@ -16,7 +16,7 @@ from aop.kernel.gates.base.test_files import changed_test_files, files_left_out,
 from aop.kernel.gates.gate_runs import ExecutedGates, GatePlan, execute_gates, shared_identity
 from aop.kernel.gates.reports.named_tests import lies_in
 from aop.kernel.gates.reports.test_comparison import MOST_NAMES, absent_names, told_names, unnamed_tests
-from aop.kernel.gates.reports.verdict import Reports
+from aop.kernel.gates.reports.verdict import WRONG_CANARIES, Reports
 from aop.kernel.gateway.calls import Call
 from aop.kernel.ports.git import TreeChange
 from aop.kernel.record.documents.features import FeatureState
@@ -60,7 +60,17 @@ def with_base_tests(call: Call, plan: GatePlan, run: GateRun, baseline: TestBase
     if executed.run.failure_code in (GateTimeout.code, TransientExecFailure.code):
         why = f"With the tests of the base as the base has them: {executed.run.failure}"
         return _with(run, ran, failure_code=executed.run.failure_code, failure=why)
-    return _judged(run, ran, failed, plan, _changed_tests(failed, baseline, changes))
+    judged = _judged(run, ran, failed, plan, _changed_tests(failed, baseline, changes))
+    if judged.verdict is Verdict.PASS and not _is_believed(executed, baseline):
+        why = f"With the tests of the base as the base has them: {WRONG_CANARIES}"
+        return _with(run, ran, failure_code=GateFailed.code, failure=why)
+    return judged
+
+
+def _is_believed(executed: ExecutedGates, baseline: TestBaseline) -> bool:
+    """Tell whether the canaries answered in a run in which tests passed, if they do on the base."""
+    passes = executed.names is not None and bool(executed.names.passed)
+    return bool(executed.run.tests.get("canaries")) or not baseline.canaries or not passes
 
 
 def _execute(call: Call, plan: GatePlan, tree: TreeId) -> ExecutedGates:
