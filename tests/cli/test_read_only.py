@@ -214,6 +214,18 @@ def test_private_files_that_others_can_change_or_read_are_refused(
     assert look(world.root, "status")[0] == 0
 
 
+def test_without_a_umask_own_files_are_still_closed(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "repo")
+
+    def without_umask() -> None:
+        os.umask(0)
+
+    words = ("call", "feature.init", '{"feature_id": "one"}', "--json")
+    assert [look(root, *each, obey=without_umask)[0] for each in (words, ("status",))] == [0, 0]
+    private = root / ".aop"
+    assert [path for path in (private, *private.rglob("*")) if path.lstat().st_mode & 0o002] == []
+
+
 def test_a_key_that_is_a_link_is_refused(tmp_path: Path) -> None:
     world = World(make_repository(tmp_path / "repo"))
     world.plan("one")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import stat
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -88,6 +89,8 @@ GROUPS = {
         "redact": "print a text without its secrets",
     },
 }
+_OWN = 0o077
+"""The umask of the moment in which the umask is looked up: only setting it tells it."""
 COMPLETER = "__complete"
 """The verb that completion scripts call; no help lists it."""
 VERBS = {name: text for verbs in GROUPS.values() for name, text in verbs.items()}
@@ -108,6 +111,8 @@ class Verb(Protocol):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command."""
+    # Under a umask of 000, as in some containers, AOP's own files would be open to every user.
+    os.umask(os.umask(_OWN) | stat.S_IWOTH)
     words = list(sys.argv[1:] if argv is None else argv)
     terminal = Terminal(json=answers_in_json(words))
     try:
