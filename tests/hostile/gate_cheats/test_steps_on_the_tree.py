@@ -265,6 +265,24 @@ def test_without_bubblewrap_installed_files_are_compared(tmp_path: Path) -> None
         world.close()
 
 
+def test_thousands_of_installed_files_are_compared(tmp_path: Path) -> None:
+    made = "cd rules && seq -f %g.built 3100 | xargs touch"
+    setting_up = {"setup": [{"cmd": ["sh", "-c", made]}]}
+    judge = {"name": "judge", "cmd": ["sh", "-c", "test ! -e src/forge || echo forged > rules/7.built"]}
+    policy = {"patch_policy": {"enforce_plan": False, "enforce_allowed_areas": False}, "worktree": setting_up}
+    files = {**FILES, ".gitignore": "*.built\n"}
+    gates = gates_of(fast=[judge], full=[judge], merge=[judge])
+    world = configured(tmp_path / "repo", policy=policy, gates=gates, files=files)
+    try:
+        world.init()
+        assert outcome(world.call("gates.run", feature_id="one", mode="full")) == PASSES
+        apply(world, {"src/forge": "yes\n"})
+        why = outcome(world.call("gates.run", feature_id="one", mode="full"))
+        assert "it changed `rules/7.built`, which the set-up installed" in why
+    finally:
+        world.close()
+
+
 def test_the_merge_gates_begin_each_step_on_the_merged_tree(tmp_path: Path) -> None:
     fine = [{"name": "fine", "cmd": ["true"]}]
     policy = {"patch_policy": {"enforce_plan": False, "enforce_allowed_areas": False}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -18,6 +18,9 @@ from aop.kernel.gateway.calls import Call, Kernel
 from aop.kernel.record.documents.base import Document, next_version
 
 Environment = tuple[tuple[str, str], ...]
+
+MOST_CLOSED = 200
+"""How many paths a sandbox closes: each is a mount, and thousands of them take longer than a step, or fail."""
 
 
 class SetupProgress(Document, frozen=True, kw_only=True):
@@ -44,6 +47,8 @@ class CheckoutExtras(Struct, frozen=True, kw_only=True):
     """The targets of the links."""
     installed: tuple[str, ...] = ()
     """What the set-up left beside the tree, which no step may change."""
+    closed: tuple[str, ...] = ()
+    """The paths that a sandbox keeps read-only for a step."""
     marks: Mapping[str, str] = {}
     """A mark of each path of it, or of each file where no sandbox keeps it read-only."""
 
@@ -65,20 +70,23 @@ class SetupTarget(Struct, frozen=True, kw_only=True):
 def with_installed(kernel: Kernel, target: SetupTarget, extras: CheckoutExtras, policy: Policy) -> CheckoutExtras:
     """Add what lies beside the tree of a checkout that is set up."""
     paths = kernel.git.worktrees.beside(target.folder, target.tree)
-    marks = kernel.worktree_extras.marks(target.folder, paths, whole=not keeps_read_only(kernel, policy))
-    return msgspec.structs.replace(extras, installed=paths, marks=marks)
+    is_closed = _keeps_read_only(kernel, policy, paths)
+    marks = kernel.worktree_extras.marks(target.folder, paths, whole=not is_closed)
+    return msgspec.structs.replace(extras, installed=paths, closed=paths if is_closed else (), marks=marks)
 
 
-def keeps_read_only(kernel: Kernel, policy: Policy) -> bool:
-    """Tell whether the sandbox can close a part of the worktree to a step; otherwise each file is compared."""
-    return kernel.processes.sandbox_level(policy.execution.sandbox) == "bubblewrap"
+def _keeps_read_only(kernel: Kernel, policy: Policy, paths: Collection[str]) -> bool:
+    """Tell whether the sandbox can close these parts of the worktree to a step; otherwise each file is compared."""
+    level = kernel.processes.sandbox_level(policy.execution.sandbox)
+    return level == "bubblewrap" and len(paths) <= MOST_CLOSED
 
 
 def changed_installation(kernel: Kernel, folder: Path, extras: CheckoutExtras, policy: Policy) -> tuple[str, ...]:
     """Return the paths of what the set-up installed that are no longer as they were."""
     if not extras.installed:
         return ()
-    found = kernel.worktree_extras.marks(folder, extras.installed, whole=not keeps_read_only(kernel, policy))
+    whole = not _keeps_read_only(kernel, policy, extras.installed)
+    found = kernel.worktree_extras.marks(folder, extras.installed, whole=whole)
     return tuple(sorted(path for path in {*found, *extras.marks} if found.get(path) != extras.marks.get(path)))
 
 
@@ -91,7 +99,7 @@ def intact_progress(kernel: Kernel, target: SetupTarget, policy: Policy) -> Setu
     paths, marks = tuple(known.installed), kernel.worktree_extras.marks
     if marks(target.folder, paths, whole=False) != known.installed:
         return None
-    if keeps_read_only(kernel, policy) or _digest(marks(target.folder, paths, whole=True)) == known.contents:
+    if _keeps_read_only(kernel, policy, paths) or _digest(marks(target.folder, paths, whole=True)) == known.contents:
         return known
     return None
 

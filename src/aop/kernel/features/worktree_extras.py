@@ -314,7 +314,7 @@ def command_for(
         sandbox=rules.sandbox,
         network=rules.network,
         readable=(*rules.sandbox_read, *extras.readable),
-        read_only=tuple(str(checkout / path) for path in extras.installed),
+        read_only=tuple(str(checkout / path) for path in extras.closed),
         writable=rules.sandbox_write,
         limits=rules.limits,
     )

@@ -49,14 +49,14 @@ class Strays:
 
     def unkept(self, others: Iterable[str], keep: Sequence[str]) -> list[str]:
         """Return the paths beside a tree that nothing keeps; a folder of which a part is kept, file by file."""
-        kept = (*keep, *read_placed_paths(self._placed))
+        kept = _Kept((*keep, *read_placed_paths(self._placed)))
         found: list[str] = []
         for path in sorted(others):
-            if _is_kept(path, kept):
+            if path in kept:
                 continue
-            if path.endswith("/") and any(globs.is_glob(each) or each.startswith(path) for each in kept):
+            if path.endswith("/") and kept.may_lie_in(path):
                 inside = self._files.below(path)
-                rest = [each for each in inside if not _is_kept(each, kept)]
+                rest = [each for each in inside if each not in kept]
                 found += [path] if len(rest) == len(inside) else rest
             else:
                 found.append(path)
@@ -84,12 +84,24 @@ class Strays:
                 (rules / folder / ".gitignore").write_bytes(self._objects.blob(side[1]))
 
 
-def _is_kept(path: str, kept: Sequence[str]) -> bool:
-    plain = path.rstrip("/")
-    return any(
-        plain == each.rstrip("/") or plain.startswith(f"{each.rstrip('/')}/") or globs.matches(each, plain)
-        for each in kept
-    )
+class _Kept:
+    """Paths and patterns that are kept, with all that lies below; a set-up may leave thousands of paths."""
+
+    def __init__(self, kept: Sequence[str]) -> None:
+        self._paths = {each.rstrip("/") for each in kept}
+        self._patterns = [each for each in kept if globs.is_glob(each)]
+        self._folders = {folder for each in self._paths for folder in _folders_above(each)}
+
+    def __contains__(self, path: str) -> bool:
+        plain = path.rstrip("/")
+        above = (folder.rstrip("/") for folder in _folders_above(plain))
+        if plain in self._paths or any(folder in self._paths for folder in above if folder):
+            return True
+        return any(globs.matches(pattern, plain) for pattern in self._patterns)
+
+    def may_lie_in(self, folder: str) -> bool:
+        """Tell whether something below a folder may be kept."""
+        return bool(self._patterns) or folder in self._folders
 
 
 def _folders_above(path: str) -> Iterator[str]:

@@ -125,5 +125,5 @@ def carry_canary(
     env = {**step.env, "PYTEST_ADDOPTS": options, "PYTHONPATH": path}
     return (
         msgspec.structs.replace(step, env=env),
-        msgspec.structs.replace(extras, installed=(*extras.installed, folder)),
+        msgspec.structs.replace(extras, closed=(*extras.closed, folder)),
     )
