@@ -189,6 +189,8 @@ def test_a_note_cannot_grow_without_end_and_keeps_no_secret(world: World) -> Non
     secret = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
     kept = agent.ok("forge_scratchpad", operation="write", key="plan", value=f"token {secret}")["value"]
     assert secret not in kept
+    agent.ok("forge_scratchpad", operation="write", key="plan", value=secret[:10])
+    assert secret not in agent.ok("forge_scratchpad", operation="append", key="plan", value=secret[10:])["value"]
     assert Agent(world, CODER, project="birds").code("forge_scratchpad", operation="list") == "no_build_in_session"
 
 

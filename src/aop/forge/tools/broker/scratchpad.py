@@ -82,7 +82,8 @@ def _write(call: Call, arguments: Scratchpad, tx: Transaction, build: ForgeBuild
         raise InvalidArguments(f"`{CONTRACTS_READ}` is written by AOP: choose another key.")
     known = tx.get(ScratchNote, _note_key(build, key))
     before = known.value if known is not None and arguments.operation == "append" else ""
-    value = before + call.kernel.redact.mask_secrets(arguments.value)
+    # As a whole: a secret may be written in two parts.
+    value = call.kernel.redact.mask_secrets(before + arguments.value)
     _check_size(tx, build, value, is_new=known is None)
     now = call.kernel.now()
     note = (
