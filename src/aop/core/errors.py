@@ -1568,7 +1568,7 @@ class BuildNotBegun(Refusal):
 
 
 class BuildEnded(Refusal):
-    """The build is sealed or abandoned, and takes no more work."""
+    """The build is sealed or abandoned, or all its phases are signed off: it takes no more work."""
 
     code = "build_ended"
     hint = "Its branch stays as it is. Begin another build of the project with `aop forge build PROJECT`."

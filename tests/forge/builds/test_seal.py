@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from aop.core.roles import Role
 from aop.forge.builds.documents import BuildError, PhaseProgress, Seal, build_error_key
 from aop.forge.builds.seal.dimensions import WEIGHTS
 from aop.forge.builds.seal.seal_verdict import CERTIFIED_FROM
 from aop.forge.contracts.types import ContractType
 from aop.forge.projects.documents import ContractVersion, contract_key
 from aop.kernel.record.documents.base import revise
+from tests.forge.broker.shelves import Agent
 from tests.forge.builds.built import Built
 from tests.forge.builds.notes_app import APP, BASE, PHASE_0, PHASE_1
 from tests.world import git
@@ -64,8 +66,13 @@ def test_a_build_whose_phases_are_proven_is_certified_and_its_branch_ends_with_a
     assert _verified(built) == (True, ())
 
 
-def test_a_second_seal_is_the_first_one(built: Built) -> None:
+def test_a_build_with_all_its_sign_offs_takes_no_more_work_and_a_second_seal_is_the_first_one(built: Built) -> None:
     built.finish()
+    builder = Agent(built.world, Role.FORGE_BUILDER, build=built.build_id)
+    refused = builder.error("write_file", path="notes/late.py", content="")
+    assert (refused["code"], refused["details"]["suggested_next_actions"]) == (
+        "build_ended", ["`aop forge build notes` seals it."],
+    )  # fmt: skip
     first = built.world.ok("forge.build_seal", build_id=built.build_id)
     second = built.world.ok("forge_seal_branch", build_cycle_id=built.build_id)
     assert second == first

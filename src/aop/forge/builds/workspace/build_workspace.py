@@ -8,12 +8,13 @@ from functools import partial
 
 from msgspec import Struct
 
-from aop.core.errors import BuildNotBegun, BuildOnHold, NoBuildInSession, OtherRolesTurn
+from aop.core.errors import BuildEnded, BuildNotBegun, BuildOnHold, NoBuildInSession, OtherRolesTurn
 from aop.core.roles import Role
 from aop.forge.broker.sessions import scope_of
 from aop.forge.builds.cycle.lookup import refuse_ended, the_cycle
 from aop.forge.builds.documents import BuildCycle
 from aop.forge.builds.machine.crew_step import role_at_work
+from aop.forge.builds.machine.decisions import is_complete
 from aop.forge.builds.workspace.projection import SHOWN_FOLDER, shown_files
 from aop.forge.projects.documents import ForgeBuild
 from aop.kernel.features.worktree_hold import held_worktree
@@ -65,6 +66,13 @@ def open_build_of(view: Snapshot, principal: Principal) -> OpenBuild:
     found = build_of(view, principal)
     cycle = found.cycle
     refuse_ended(cycle)
+    if is_complete(cycle):
+        # Nothing would commit what is written now, and a tree that is not committed cannot be sealed.
+        raise BuildEnded(
+            f"Every phase of the build `{cycle.build_id}` is signed off.",
+            hint=f"`aop forge build {cycle.project_id}` seals it.",
+            build_id=cycle.build_id,
+        )
     if cycle.hold:
         reason = f": {cycle.hold_reason}" if cycle.hold_reason else ""
         raise BuildOnHold(f"The build `{cycle.build_id}` is on hold ({cycle.hold}{reason}).", build_id=cycle.build_id)
