@@ -74,6 +74,8 @@ def test_a_test_that_is_not_in_the_file_has_no_text() -> None:
         ("cart::integration.adds_up", "tests/integration.rs", True),
         ("example.org/shop/cart.TestTotal", "cart/cart_test.go", True),
         ("example.org/shop/cart.TestTotal", "price/price_test.go", False),
+        ("example.org/shop.TestTotal/no_price", "shop_test.go", True),
+        ("tests.test_cart.TestCart.test_one", "shop_test.go", False),
         ("test.adds up", "test/cart.test.js", False),
     ],
 )
@@ -97,6 +99,7 @@ def test_a_test_lies_in_the_file_that_its_name_leads_to(test: str, path: str, *,
         ("src/test/java/org/cart/CartTest.java", "org.cart.CartTest.addsUp", True),
         ("cart/cart_test.go::TestTotal", "example.org/shop/cart.TestTotal", True),
         ("TestTotal", "example.org/shop/cart.TestTotal", True),
+        ("any_test.go", "tests.test_cart.test_one", False),
     ],
 )
 def test_a_plan_names_a_test_a_class_or_a_file_and_nothing_larger(named: str, test: str, *, expected: bool) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from aop.kernel.gates.reports.measurements import ReportedTest
 
 Fate = Literal["passed", "not_passed", "absent"]
+_OF_GO = re.compile(r"(?:^|\.)(?:Test|Fuzz|Example|Benchmark)\w*(?:/|$)")
+"""A function that Go runs, with its subtests; a file at the root of a module would else stand for every test."""
 _ENDINGS = (".py", ".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".mts", ".cts", ".java", ".kt", ".rs", ".go")
 
 
@@ -58,7 +61,7 @@ def lies_in(test: str, path: str) -> bool:
     if path.endswith("_test.go"):
         # Go names the package, which is a folder.
         folder = path.rpartition("/")[0].replace("/", ".")
-        return not folder or f".{folder}." in f".{spelled}"
+        return _OF_GO.search(test) is not None and (not folder or f".{folder}." in f".{spelled}")
     parts = _without_ending(path).split("/")
     endings = [".".join(parts[first:]) for first in range(len(parts))]
     if path.endswith(".rs"):
