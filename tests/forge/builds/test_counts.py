@@ -25,13 +25,14 @@ def _code(files: Mapping[str, str], language: Language = "python") -> Code:
 
 
 REAL = "def test_a():\n    assert f() == 1\n"
+IN_CLASS = REAL.replace("\n", "\n    ")
 
 
 @pytest.mark.parametrize(
     ("text", "tests"),
     [
         (REAL, 1),
-        (f"class TestIt:\n    {REAL.replace(chr(10), chr(10) + '    ')}", 1),
+        (f"class TestIt:\n    {IN_CLASS}", 1),
         ("async def test_a():\n    await f()\n", 1),
         ("def test_a():\n    pass\n", 0),
         ("def test_a():\n    ...\n", 0),
@@ -41,6 +42,14 @@ REAL = "def test_a():\n    assert f() == 1\n"
         (f"import pytest\n\n@pytest.mark.skip\n{REAL}", 0),
         (f"import unittest\n\n@unittest.skip('later')\n{REAL}", 0),
         ("import pytest\n\ndef test_a():\n    pytest.skip('later')\n    assert f()\n", 0),
+        (f"import pytest\n\npytest.skip('later', allow_module_level=True)\n{REAL}", 0),
+        (f"import pytest\n\npytestmark = pytest.mark.skip\n{REAL}", 0),
+        (f"from unittest import SkipTest\n\nraise SkipTest\n{REAL}", 0),
+        (f"def setUpModule():\n    raise SkipTest('later')\n{REAL}", 0),
+        (f"def load_tests(loader, tests, pattern):\n    return loader.suiteClass()\n{REAL}", 0),
+        (f"class TestIt:\n    def setUp(self):\n        self.skipTest('later')\n    {IN_CLASS}", 0),
+        (f"class TestIt:\n    __test__ = False\n    {IN_CLASS}", 0),
+        (f"class TestIt:\n    def setUp(self):\n        self.x = 1\n        return\n    {IN_CLASS}", 1),
         ("def test_a(:\n", 0),
         ("def helper():\n    assert f()\n", 0),
     ],

@@ -24,6 +24,19 @@ _TEST_LINES: Mapping[Language, re.Pattern[str]] = {
     "java": re.compile(r"\s*@(?:Test|ParameterizedTest)\b"),
 }
 
+_SET_UP = frozenset(
+    (
+        "setUp",
+        "asyncSetUp",
+        "setUpClass",
+        "setUpModule",
+        "setup_method",
+        "setup_class",
+        "setup_function",
+        "setup_module",
+    )
+)
+
 
 class CountedTests(Struct, frozen=True, kw_only=True):
     """The number of tests, and how it is known."""
@@ -117,11 +130,13 @@ def _python_tests(lines: Sequence[str]) -> list[tuple[str, bool]]:
         module = ast.parse("\n".join(lines))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    classes = [node for node in module.body if isinstance(node, ast.ClassDef)]
-    return [
-        *_tests_of_body(module.body, "", runs=True),
-        *(test for each in classes for test in _tests_of_body(each.body, f"{each.name}.", runs=not _is_skipped(each))),
-    ]
+    runs = not any(map(_skips_all, module.body))
+    tests = [*_tests_of_body(module.body, "", runs=runs)]
+    for each in module.body:
+        if isinstance(each, ast.ClassDef):
+            is_run = runs and not _is_skipped(each) and not any(map(_skips_all, each.body))
+            tests += _tests_of_body(each.body, f"{each.name}.", runs=is_run)
+    return tests
 
 
 def _tests_of_body(body: Sequence[ast.stmt], prefix: str, *, runs: bool) -> Iterator[tuple[str, bool]]:
@@ -142,6 +157,21 @@ def _is_skipped(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> 
     return any("skip" in name or "xfail" in name for each in node.decorator_list for name in (ast.unparse(each),))
 
 
+def _skips_all(statement: ast.stmt) -> bool:
+    """Tell whether a statement of a module or a class keeps its tests from running."""
+    match statement:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) if name in _SET_UP:
+            return any(_skips_itself(each) for each in statement.body if not isinstance(each, ast.Return))
+        case ast.FunctionDef(name="load_tests") | ast.Assign(targets=[ast.Name(id="__test__" | "__unittest_skip__")]):
+            return True
+        case ast.Assign(targets=[ast.Name(id="pytestmark")], value=value):
+            return "skip" in ast.unparse(value) or "xfail" in ast.unparse(value)
+        case ast.Expr() | ast.Raise():
+            return _skips_itself(statement)
+        case _:
+            return False
+
+
 def _does_nothing(statement: ast.stmt) -> bool:
     match statement:
         case ast.Pass() | ast.Expr(value=ast.Constant()) | ast.Assert(test=ast.Constant()):
@@ -154,7 +184,11 @@ def _does_nothing(statement: ast.stmt) -> bool:
 
 def _skips_itself(statement: ast.stmt) -> bool:
     match statement:
-        case ast.Expr(value=ast.Call(func=called)) | ast.Raise(exc=ast.Call(func=called)):
+        case (
+            ast.Expr(value=ast.Call(func=called))
+            | ast.Raise(exc=ast.Call(func=called))
+            | ast.Raise(exc=(ast.Name() | ast.Attribute()) as called)
+        ):
             return "skip" in ast.unparse(called).lower()
         case ast.Return():
             return True
