@@ -265,6 +265,24 @@ def test_without_bubblewrap_installed_files_are_compared(tmp_path: Path) -> None
         world.close()
 
 
+def test_programs_of_node_write_caches_among_packages_that_stay_as_they_are(tmp_path: Path) -> None:
+    """Vite writes its compiled configuration there; no later step sees it."""
+    setting_up = {"setup": [{"cmd": ["sh", "-c", "mkdir -p node_modules/vite && echo 1 > node_modules/vite/index.js"]}]}
+    write = "test ! -e node_modules/.vite-temp/x && echo 1 > node_modules/.vite-temp/x"
+    steps = [{"name": name, "cmd": ["sh", "-c", write]} for name in ("test", "again")]
+    steps.append({"name": "judge", "cmd": ["sh", "-c", "! echo 2 > node_modules/vite/index.js"]})
+    policy = {"patch_policy": {"enforce_plan": False, "enforce_allowed_areas": False}, "worktree": setting_up}
+    files = {**FILES, ".gitignore": "node_modules/\n"}
+    gates = gates_of(fast=steps, full=steps, merge=steps)
+    world = configured(tmp_path / "repo", policy=policy, gates=gates, files=files)
+    try:
+        world.init()
+        for mode in ("fast", "full"):
+            assert outcome(world.call("gates.run", feature_id="one", mode=mode)) == PASSES
+    finally:
+        world.close()
+
+
 def test_thousands_of_installed_files_are_compared(tmp_path: Path) -> None:
     made = "cd rules && seq -f %g.built 3100 | xargs touch"
     setting_up = {"setup": [{"cmd": ["sh", "-c", made]}]}

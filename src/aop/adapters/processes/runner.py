@@ -34,6 +34,7 @@ from aop.adapters.processes.sandbox.bubblewrap import (
     FailedProof,
     Mount,
     installed_bubblewraps,
+    make_caches,
     prove,
     step_view,
     system_view,
@@ -335,6 +336,8 @@ class LocalProcesses:
             home=self._home,
             hidden=(*self._git_dirs, worktree, str(self._private_root)),
         )
+        read_only = [os.path.realpath(path) for path in command.read_only if not os.path.islink(path)]
+        make_caches(read_only)
         return step_view(
             system_view(self._home, command.network),
             tools,
@@ -343,7 +346,7 @@ class LocalProcesses:
             git_dirs=self._git_dirs,
             readable=command.readable,
             writable=command.writable,
-            read_only=[os.path.realpath(path) for path in command.read_only if not os.path.islink(path)],
+            read_only=read_only,
         )
 
 

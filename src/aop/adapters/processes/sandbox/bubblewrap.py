@@ -25,6 +25,8 @@ _USER_ID = "1000"
 _ACCOUNTS = "root:x:0:0:root:/root:/bin/sh\naop:x:1000:1000:AOP:{home}:/bin/sh\nnobody:x:65534:65534:::/bin/false\n"
 _GROUP = "root:x:0:\naop:x:1000:\nnogroup:x:65534:\n"
 _HOSTS = "127.0.0.1 localhost aop\n::1 localhost aop\n"
+NODE_CACHES = (".cache", ".vite", ".vite-temp")
+"""The folders below `node_modules` that programs of Node write; each step gets empty ones."""
 _PRIVATE = ("/dev/shm", "/tmp", "/var/tmp")
 # A busy machine must not be taken for one without a sandbox.
 _PROBE_SECONDS = 60
@@ -122,10 +124,24 @@ def step_view(
     view |= _bind_mounts("--ro-bind-try", [path for path in _existing_paths(readable, home) if _is_inside(path, roots)])
     view |= _bind_mounts("--bind", [worktree])
     view |= {place: Mount("--ro-bind", place) for place in read_only}
+    packages = [*read_only, *map(os.path.realpath, _existing_paths(readable, home))]
+    view |= {place: Mount("--tmpfs") for place in _caches_of_node(packages) if os.path.isdir(place)}
     own_git = os.path.join(os.path.realpath(worktree), ".git")
     return view | _bind_mounts(
         "--ro-bind", [d for d in (*git_dirs, own_git) if os.path.exists(d) and not os.path.islink(d)]
     )
+
+
+def make_caches(installed: Iterable[str]) -> None:
+    """Make the folders that programs of Node write among their packages, so that a step gets empty ones of its own."""
+    for place in _caches_of_node(installed):
+        os.makedirs(place, exist_ok=True)
+
+
+def _caches_of_node(packages: Iterable[str]) -> list[str]:
+    folders = [folder for folder in packages if os.path.basename(folder) == "node_modules"]
+    places = [os.path.join(folder, name) for folder in folders for name in NODE_CACHES]
+    return [place for place in places if not os.path.islink(place)]
 
 
 def _is_inside(path: str, roots: Sequence[str]) -> bool:
