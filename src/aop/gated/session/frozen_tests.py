@@ -11,7 +11,7 @@ from aop.gated.machine.position import step_of
 from aop.gated.machine.test_sources import change_problem
 from aop.gated.session.session import Session
 from aop.kernel.ports.git import FileMode, TreeChange, TreeEntry
-from aop.kernel.record.documents.plans import TestChange
+from aop.kernel.record.documents.gate_runs import TestChange
 from aop.kernel.record.documents.questions import Question
 
 GRANT, REFUSE = "grant", "refuse"

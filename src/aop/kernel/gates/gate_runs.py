@@ -33,9 +33,9 @@ from aop.kernel.ports.git import FileMode
 from aop.kernel.ports.processes import CommandResult
 from aop.kernel.record.documents.base import digest_of
 from aop.kernel.record.documents.features import FeatureState
-from aop.kernel.record.documents.gate_runs import GateRun, StepResult, Subject, TestBaseline, Verdict
+from aop.kernel.record.documents.gate_runs import GateRun, StepResult, Subject, TestBaseline, TestChange, Verdict
 from aop.kernel.record.documents.obligations import ObligationLedger
-from aop.kernel.record.documents.plans import Plan, TestChange
+from aop.kernel.record.documents.plans import Plan
 from aop.kernel.record.port import Transaction
 from aop.kernel.record.projections import folder_of
 

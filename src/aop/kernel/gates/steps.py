@@ -16,8 +16,8 @@ from aop.kernel.config.gates import Gates, Mode, Profile, Step
 from aop.kernel.config.in_force import Config
 from aop.kernel.config.policy import Policy
 from aop.kernel.record.documents.features import FeatureState
-from aop.kernel.record.documents.gate_runs import GateRun, Subject, Verdict
-from aop.kernel.record.documents.plans import OverrideStep, Plan, TestChange
+from aop.kernel.record.documents.gate_runs import GateRun, Subject, TestChange, Verdict
+from aop.kernel.record.documents.plans import OverrideStep, Plan
 
 METACHARACTERS = frozenset(";|&<>`$\n\r")
 

@@ -89,6 +89,7 @@ def test_a_glob_sums_up_the_reports_of_several_files(make_world: MakeWorld) -> N
         "skipped": 1,
         "ran": 3,
         "ran_on_base": 3,
+        "canaries": False,
     }
 
 

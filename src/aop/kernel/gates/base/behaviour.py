@@ -14,8 +14,7 @@ from aop.kernel.gates.base.test_texts import is_like, text_of_test
 from aop.kernel.gates.reports.named_tests import lies_in, names_test
 from aop.kernel.ports.git import FileMode, GitObjects, TreeChange, TreeEntry
 from aop.kernel.record.documents.features import FeatureState
-from aop.kernel.record.documents.gate_runs import TestComparison
-from aop.kernel.record.documents.plans import TestChange
+from aop.kernel.record.documents.gate_runs import TestChange, TestComparison
 
 MOST_SHOWN = 200
 _MOST_COMPARED = 50

@@ -11,7 +11,7 @@ from aop.kernel.config.policy import Policy
 from aop.kernel.features.worktree_extras import BUILD_FILES
 from aop.kernel.gates.reports.named_tests import is_test_file
 from aop.kernel.ports.git import FileContent, FileMode, GitObjects, TreeChange
-from aop.kernel.record.documents.plans import TestChange
+from aop.kernel.record.documents.gate_runs import TestChange
 
 
 def serves_tests(path: str, policy: Policy) -> bool:

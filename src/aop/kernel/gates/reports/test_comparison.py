@@ -13,8 +13,7 @@ from msgspec import Struct
 from aop.core.text.counts import count, list_some
 from aop.kernel.gates.reports.measurements import ReportedTest
 from aop.kernel.gates.reports.named_tests import names_test
-from aop.kernel.record.documents.gate_runs import TestBaseline, TestComparison
-from aop.kernel.record.documents.plans import TestChange
+from aop.kernel.record.documents.gate_runs import TestBaseline, TestChange, TestComparison
 
 MOST_NAMES = 500
 """As many names a list of the evidence holds; its count goes on."""

@@ -24,8 +24,7 @@ from aop.kernel.gates.reports.test_comparison import (
 )
 from aop.kernel.gates.reports.xml import cases_in_junit
 from aop.kernel.ports.files import Files
-from aop.kernel.record.documents.gate_runs import TestBaseline
-from aop.kernel.record.documents.plans import TestChange
+from aop.kernel.record.documents.gate_runs import TestBaseline, TestChange
 
 WRONG_CANARIES = (
     "AOP's own tests, one that must pass and one that must fail, are not in the report as they ran: the runner, a"

@@ -8,8 +8,7 @@ from msgspec import Struct
 
 from aop.core.ids import ApprovalId, CommitId, FeatureId, GateRunId, TreeId
 from aop.kernel.record.documents.base import Document, NonEmpty
-from aop.kernel.record.documents.gate_runs import Verdict
-from aop.kernel.record.documents.plans import TestChange
+from aop.kernel.record.documents.gate_runs import TestChange, Verdict
 from aop.kernel.record.documents.specs import SpecSource
 
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from aop.core.ids import CommitId, FeatureId, GateRunId, TreeId
-from aop.kernel.record.documents.base import Document
+from aop.core.structs import Part
+from aop.kernel.record.documents.base import Document, NonEmpty
 
 
 class Verdict(StrEnum):
@@ -42,6 +43,15 @@ class Subject(Struct, frozen=True, kw_only=True):
     base_commit: CommitId
     definition: str
     """The hash of the steps, parsers and thresholds that were run."""
+
+
+class TestChange(Part, frozen=True, kw_only=True):
+    """A test of the base that a feature removes, renames or contradicts; a whole file stands for all of its tests."""
+
+    test: NonEmpty
+    """The test by its name, or a file of tests: `tests/test_cart.py::test_total`, `tests/test_cart.py`."""
+    reason: Annotated[str, Meta(min_length=5)]
+    """Why it is no longer right."""
 
 
 class BaseTestsRun(Struct, frozen=True, kw_only=True):

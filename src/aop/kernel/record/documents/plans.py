@@ -6,6 +6,7 @@ from msgspec import Meta, Struct
 
 from aop.core.ids import FeatureId
 from aop.kernel.record.documents.base import Document, NonEmpty, Positive
+from aop.kernel.record.documents.gate_runs import TestChange
 from aop.kernel.record.documents.obligations import Accounting
 
 
@@ -42,15 +43,6 @@ class OverrideModes(PlanPart, frozen=True, kw_only=True):
 
 class VerificationOverrides(PlanPart, frozen=True, kw_only=True):
     modes: OverrideModes
-
-
-class TestChange(PlanPart, frozen=True, kw_only=True):
-    """A test of the base that a feature removes, renames or contradicts; a whole file stands for all of its tests."""
-
-    test: NonEmpty
-    """The test by its name, or a file of tests: `tests/test_cart.py::test_total`, `tests/test_cart.py`."""
-    reason: Annotated[str, Meta(min_length=5)]
-    """Why it is no longer right."""
 
 
 class Plan(PlanPart, frozen=True, kw_only=True):
