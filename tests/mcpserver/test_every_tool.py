@@ -35,7 +35,8 @@ FORGE_ROLES = (Role.SCOUT, Role.CODER, Role.FIXER, Role.FORGE_BUILDER)
 
 
 def forge_token(world: World, role: Role) -> str:
-    return token_for(world, role, project="birds", build="birds-b1")
+    project = "wrens" if role is Role.CODER else "birds"
+    return token_for(world, role, project=project, build=f"{project}-b1")
 
 
 class Row(Struct, frozen=True, kw_only=True):
@@ -130,7 +131,12 @@ ROWS: Mapping[str, Row] = {
         role=Role.SCOUT, stage="absent", bad={"project_id": "another"}, code="unknown_project"
     ),
     "forge_read_notepad": Row(role=Role.SCOUT, stage="absent"),
-    "forge_report_progress": Row(role=Role.CODER, stage="absent", bad={"event": {"type": "task_done", "number": 1}}),
+    "forge_report_progress": Row(
+        role=Role.CODER,
+        stage="absent",
+        bad={"event": {"type": "task_done", "number": 1}},
+        code="other_roles_turn",
+    ),
     "forge_scratchpad": Row(role=Role.FIXER, stage="absent", good={"operation": "list"}, bad={"operation": "read"}),
     "forge_set_session": Row(
         role=ORCHESTRATOR,
@@ -333,6 +339,9 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     world.ok("gated.start", feature_id="gated")
     shelve(world, "birds")
     world.ok("forge.build_begin", project_id="birds")
+    # A coder is one of a team.
+    shelve(world, "wrens")
+    world.ok("forge.build_begin", project_id="wrens", crew="team")
     keep(world, "birds", "plan", "one", {"steps": []}, until="2999-01-01T00:00:00Z")
     with ExitStack() as stack:
         stack.callback(world.close)
