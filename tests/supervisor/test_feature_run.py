@@ -118,7 +118,7 @@ def test_a_failing_gate_goes_back_to_the_builder_with_its_log_and_what_was_tried
     ]
 
 
-@pytest.mark.req("AOP-058", "AOP-250", "AOP-260", "AOP-261")
+@pytest.mark.req("AOP-058", "AOP-250", "AOP-261")
 def test_a_failure_of_the_full_gates_is_repaired_by_qa_and_all_gates_run_again(tmp_path: Path) -> None:
     late = {**FILES, "check.sh": CHECK, "agentic/orchestrator/gates.yaml": LATE_GATES}
     world = World(make_repository(tmp_path / "repo", late))

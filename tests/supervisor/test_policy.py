@@ -12,6 +12,8 @@ import pytest
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.config.gates import Mode
+from aop.kernel.config.policy import QaTurns
+from aop.kernel.gates.qa_index import Mark
 from aop.kernel.record.documents.features import Status
 from aop.supervisor.policy.state import (
     Action,
@@ -107,6 +109,112 @@ def test_the_straight_way() -> None:
         "qa: gates full",
         "end ready_to_merge",
     ]
+
+
+ALWAYS = msgspec.structs.replace(NEW, qa=QaTurns.ALWAYS)
+FAILED, PASSED = (
+    Mark(path="a", status="failed", hunk_refs=("1",)),
+    Mark(path="a", status="passed", hunk_refs=("2", "gone")),
+)
+INDEX = answered("qa.test_index_get", index={"version": 4, "items": [{"path": "a", "hunks": [{"ref": "2"}]}]})
+UP_TO_QA = (
+    Began(),
+    answered("feature.init", status="building"),
+    said(PATCH),
+    answered("repo.apply_patch"),
+    answered("gates.run", Mode.FAST, status="qa"),
+)
+
+
+@pytest.mark.req("AOP-147", "AOP-232", "AOP-260")
+def test_where_the_policy_wants_it_qa_takes_a_turn_before_the_full_gates_and_its_claims_wait_for_them() -> None:
+    assert story(
+        ALWAYS,
+        *UP_TO_QA,
+        said(Note(note="Tested.", qa_index=(PASSED,))),
+        answered("feature.log_append"),
+        answered("gates.run", Mode.FULL, status="ready_to_merge", gate_run_id="gate-7"),
+        INDEX,
+        answered("qa.test_index_update"),
+    )[4:] == [
+        "ask the qa",
+        "qa: feature.log_append",
+        "qa: gates full",
+        "qa: qa.test_index_get",
+        "qa: qa.test_index_update",
+        "end ready_to_merge",
+    ]
+
+
+def test_a_claim_names_the_run_that_proves_it_and_no_hunk_that_is_gone() -> None:
+    claims = msgspec.structs.replace(ALWAYS, status=Status.QA, role=Role.QA, claims=(PASSED,))
+    proven, _ = step(claims, answered("gates.run", Mode.FULL, status="ready_to_merge", gate_run_id="gate-7"))
+    _, update = step(proven, INDEX)
+    assert isinstance(update, CallTool)
+    assert update.arguments == {
+        "expected_version": 4,
+        "updates": ({"path": "a", "status": "passed", "hunk_refs": ("2",), "reason": ""},),
+        "evidence_refs": ["gate-7"],
+    }
+
+
+def test_a_proven_feature_waits_for_no_marks_that_are_refused() -> None:
+    claims = msgspec.structs.replace(ALWAYS, status=Status.QA, role=Role.QA, claims=(PASSED,))
+    assert story(
+        claims,
+        answered("gates.run", Mode.FULL, status="ready_to_merge", gate_run_id="gate-7"),
+        INDEX,
+        refused("qa.test_index_update", "qa_index_version_conflict"),
+    ) == ["qa: qa.test_index_get", "qa: qa.test_index_update", "end ready_to_merge"]
+
+
+def test_what_qa_found_wrong_is_marked_before_its_patch_and_claims_fall_with_the_gates() -> None:
+    run = msgspec.structs.replace(NEW, status=Status.QA, role=Role.QA)
+    way: list[tuple[Event, str]] = [
+        (refused("gates.run", "gate_failed", Mode.FULL), "ask the qa"),
+        (said(msgspec.structs.replace(PATCH, qa_index=(FAILED, PASSED))), "qa: qa.test_index_get"),
+        (INDEX, "qa: qa.test_index_update"),
+        (answered("qa.test_index_update"), "qa: repo.apply_patch"),
+        (answered("repo.apply_patch"), "qa: gates fast"),
+        (answered("gates.run", Mode.FAST, status="qa"), "qa: gates full"),
+    ]
+    for event, expected in way:
+        run, action = step(run, event)
+        assert word(action) == expected
+    assert run.claims == (PASSED,)
+    again, action = step(run, refused("gates.run", "gate_failed", Mode.FULL))
+    assert (again.claims, word(action)) == ((), "ask the qa")
+
+
+def test_marks_that_are_refused_go_back_with_the_whole_answer() -> None:
+    run = msgspec.structs.replace(NEW, status=Status.QA, role=Role.QA)
+    assert story(
+        run,
+        said(msgspec.structs.replace(PATCH, qa_index=(FAILED,))),
+        INDEX,
+        refused("qa.test_index_update", "invalid_arguments"),
+    ) == ["qa: qa.test_index_get", "qa: qa.test_index_update", "ask the qa"]
+
+
+def test_only_qa_marks_hunks() -> None:
+    assert story(BUILDING, said(msgspec.structs.replace(PATCH, qa_index=(FAILED,)))) == ["ask the builder"]
+
+
+def test_a_note_of_qa_is_no_repair() -> None:
+    run = msgspec.structs.replace(ALWAYS, status=Status.QA, role=Role.QA)
+    assert story(
+        run,
+        refused("gates.run", "gate_failed", Mode.FULL),
+        said(Note(note="Hm.")),
+        answered("feature.log_append"),
+    ) == ["ask the qa", "qa: feature.log_append", "ask the qa"]
+
+
+def test_a_feature_that_is_built_again_is_reviewed_again() -> None:
+    reviewed = msgspec.structs.replace(ALWAYS, status=Status.BUILDING, role=Role.BUILDER)
+    back = refused("gates.run", "invalid_status_transition", Mode.FULL, status="building")
+    run, _ = step(msgspec.structs.replace(reviewed, status=Status.QA, role=Role.QA), back)
+    assert story(run, *UP_TO_QA[2:])[-1] == "ask the qa"
 
 
 def test_a_patch_of_qa_is_proven_by_both_kinds_of_gates() -> None:

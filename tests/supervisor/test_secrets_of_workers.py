@@ -102,6 +102,7 @@ def test_a_patch_that_adds_a_secret_is_given_back_with_the_reason(tmp_path: Path
         ("planner", "submit_plan", {"plan": {**PLAN, "summary": f"Use {SECRET}."}}),
         ("planner", "plan.submit", {"plan_json": {**PLAN, "summary": f"Use {SECRET}."}}),
         ("builder", "submit_patch", {"unified_diff": patch_of("src/hello.txt", f"token = '{SECRET}'")}),
+        ("qa", "submit_note", {"note": "-", "qa_index": [{"path": "a", "status": "waived", "reason": SECRET}]}),
     ],
 )
 def test_what_an_agent_submits_is_kept_without_the_secret(

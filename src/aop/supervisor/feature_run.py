@@ -22,7 +22,7 @@ from aop.core.errors import InternalError, Json, VersionConflict
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.core.run import Kind, Run, RunBroke, Steps
-from aop.kernel.config.policy import CollisionStrategy, SupervisorRules
+from aop.kernel.config.policy import CollisionStrategy, QaTurns, SupervisorRules
 from aop.kernel.features.opened_paths import YES
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import SUPERVISOR
@@ -82,6 +82,7 @@ class FeatureOrder(Struct, frozen=True, kw_only=True):
     run_name: str = ""
     """The run that first requested it; its cost counts there."""
     collision_strategy: CollisionStrategy = CollisionStrategy.REVISE
+    qa: QaTurns = QaTurns.ON_FAILURE
 
 
 class _LegStart(Struct, frozen=True, kw_only=True):
@@ -144,6 +145,7 @@ class FeatureRuns:
             turns_allowed=self._limits.turns_a_phase,
             run_name=wanted.run_name,
             collision_strategy=wanted.collision_strategy,
+            qa=wanted.qa,
         )
         event: Event = state.Began()
         number = 0

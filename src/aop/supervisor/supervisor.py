@@ -86,6 +86,7 @@ class Supervisor:
     ) -> None:
         """Bring features to `ready_to_merge`: unfinished runs continue, others start."""
         known = self._runs_of(features)
+        rules = self._gateway.kernel.config().policy.supervisor
         for number, feature_id in enumerate(dict.fromkeys(features)):
             key = self._run_key(feature_id, known.get(feature_id, {}))
             self._board.enter(feature_id, key)
@@ -94,7 +95,8 @@ class Supervisor:
                 depends_on=depends_on.get(feature_id, ()),
                 again=self._is_restart_requested(feature_id),
                 run_name=self.run_name,
-                collision_strategy=self._gateway.kernel.config().policy.supervisor.collision_strategy,
+                collision_strategy=rules.collision_strategy,
+                qa=rules.qa,
             )
             self._engine.submit("feature", msgspec.to_builtins(wanted), key=key, priority=PRIORITY + number)
 

@@ -18,6 +18,7 @@ from aop.core.text.counts import count
 from aop.kernel.config.gates import Mode
 from aop.kernel.config.policy import CollisionStrategy
 from aop.kernel.features.change_requests import ChangeRequest, RequestKind, open_requests, requests_for
+from aop.kernel.gates.qa_index import Mark
 from aop.kernel.gateway.calls import Envelope, Kernel
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
@@ -50,6 +51,7 @@ GISTS: Mapping[str, Callable[[Any], str]] = {
     "gates.run": lambda run: f"{run['verdict']}, sandbox {run['sandbox_level']}; now {run['status']}",
     "feature.begin_anew": lambda begun: f"on {begun['base_commit'][:12]}; now {begun['status']}",
     FOLLOW_BASE: lambda followed: f"{followed['outcome']}, on {followed['base_commit'][:12]}; now {followed['status']}",
+    "qa.test_index_update": lambda updated: _counts_text(updated["hunk_counts"]),
     "run.wait": lambda waits: str(waits["reason"]),
     "feature.log_append": lambda noted: str(noted["note"]),
 }
@@ -322,12 +324,13 @@ def without_secrets(output: WorkerOutput, kernel: Kernel, feature_id: FeatureId)
     if not isinstance(output, PatchProposal):
         said: WorkerOutput = msgspec.convert(mask_json(plain(output), kernel.redact.mask_secrets), WorkerOutput)
         return said
+    marks = msgspec.convert(mask_json(plain(output.qa_index), kernel.redact.mask_secrets), tuple[Mark, ...])
     try:
         kept = storable_patch(kernel, feature_id, output.unified_diff)
     except SecretDetected as refusal:
         refusal.facts["usage"] = plain(output.usage)
         raise
-    return msgspec.structs.replace(output, unified_diff=kept.unified_diff, patch_blob=kept.patch_blob)
+    return msgspec.structs.replace(output, unified_diff=kept.unified_diff, patch_blob=kept.patch_blob, qa_index=marks)
 
 
 def plain(value: Any) -> Json:
@@ -349,6 +352,10 @@ def _summary_of(tool: str, answer: Envelope) -> str:
     if answer.error is not None:
         return str(answer.error["message"])
     return GISTS[tool](answer.data) if tool in GISTS else "done"
+
+
+def _counts_text(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {status}" for status, number in counts.items() if number)
 
 
 def _type_of(output: WorkerOutput) -> str:

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from aop.core.ids import FeatureId, ObjectId
 from aop.core.roles import Role
+from aop.kernel.gates.qa_index import Mark
 from aop.kernel.record.documents.usage import Usage
 
 
@@ -66,12 +67,16 @@ class PatchProposal(Output, frozen=True, kw_only=True, tag="PATCH"):
     unified_diff: str
     patch_blob: ObjectId | None = None
     """Set by AOP: the blob of a patch that shows a secret of its file. A value from an agent is ignored."""
+    qa_index: tuple[Mark, ...] = ()
+    """QA's marks for the QA index, for `qa.test_index_update`, which judges them."""
 
 
 class Note(Output, frozen=True, kw_only=True, tag="NOTE"):
     """A text for people."""
 
     note: str
+    qa_index: tuple[Mark, ...] = ()
+    """QA's marks for the QA index, as in a patch."""
 
 
 class WorkerRequest(Output, frozen=True, kw_only=True, tag="REQUEST"):

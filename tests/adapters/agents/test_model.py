@@ -29,6 +29,7 @@ from aop.core.errors import (
 from aop.core.ids import FeatureId
 from aop.core.redaction.redactor import Redactor
 from aop.core.roles import Role
+from aop.kernel.gates.qa_index import Mark
 from aop.kernel.record.documents.usage import Usage
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerInput, WorkerRequest
 from aop.testing.scripted_model import NAME, ScriptedModel, Step, answers, calls, says
@@ -93,6 +94,17 @@ def test_what_is_left_in_the_tree_is_the_patch_and_the_worktree_is_as_it_was(wor
     assert isinstance(output, PatchProposal)
     assert "+++ b/src/new.txt\n@@ -0,0 +1 @@\n+new\n" in output.unified_diff
     assert world.fingerprint() == before
+
+
+@pytest.mark.req("AOP-260")
+def test_marks_of_qa_are_handed_in_beside_its_result_and_only_by_qa(world: World) -> None:
+    mark = Mark(path="src/a.txt", status="failed", hunk_refs=("1",))
+    result = {"summary": "It is wrong.", "qa_index": [msgspec.to_builtins(mark)]}
+    tested, _ = turn(world, Role.QA, answers(result))
+    built, _ = turn(world, Role.BUILDER, answers(result), answers({"summary": "Without marks."}))
+    assert tested == Note(note="It is wrong.", qa_index=(mark,), usage=TWO_DOLLARS)
+    assert isinstance(built, Note)
+    assert (built.note, built.qa_index) == ("Without marks.", ())
 
 
 def test_a_turn_without_a_change_is_a_note(world: World) -> None:

@@ -14,6 +14,7 @@ from aop.core.errors import NoUsableAnswer
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.config.agents import Provider
+from aop.kernel.gates.qa_index import Mark
 from aop.kernel.ports.processes import CommandResult, Ending
 from aop.supervisor.workers import Note, PatchProposal, WorkerInput, WorkerRequest
 
@@ -33,6 +34,12 @@ PATCH = {"type": "PATCH", "unified_diff": "submitted"}
         pytest.param(PATCH, "", PatchProposal(unified_diff="submitted"), id="only what is submitted"),
         pytest.param(PATCH, "left", PatchProposal(unified_diff="left"), id="the tree before a patch"),
         pytest.param(NOTE, "left", PatchProposal(unified_diff="left"), id="the tree before a note"),
+        pytest.param(
+            {**NOTE, "qa_index": [{"path": "a", "status": "failed", "hunk_refs": ["1"]}]},
+            "left",
+            PatchProposal(unified_diff="left", qa_index=(Mark(path="a", status="failed", hunk_refs=("1",)),)),
+            id="the marks of a note beside the tree",
+        ),
         pytest.param(NOTE, "", Note(note="Seen."), id="a note"),
         pytest.param(
             REQUEST,

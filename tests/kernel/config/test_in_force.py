@@ -113,6 +113,7 @@ def test_execution_testing_merge_and_supervisor_have_their_defaults() -> None:
         "turn_spawn_seconds": 60,
         "turn_idle_seconds": 0,
         "collision_strategy": "revise",
+        "qa": "on_failure",
     }
     assert policy.locks.default_wait_timeout_seconds == 300
 

@@ -7,16 +7,18 @@ import msgspec
 from aop.core.roles import Role
 from aop.supervisor.workers import WorkerInput
 
+_EDITS = (
+    "Your working directory is a copy of the feature's tree. Edit its files: AOP computes the diff when you stop, and"
+    " that diff is your PATCH. Changes outside this directory are discarded. If you cannot edit files, call"
+    " `submit_patch` of the MCP server `aop` instead."
+)
 _ANSWERS = {
     Role.PLANNER: (
         "Do not change files: changes are discarded. Call the tool `submit_plan` of the MCP server `aop` once, with the"
         " whole plan, then stop."
     ),
-    Role.BUILDER: (
-        "Your working directory is a copy of the feature's tree. Edit its files: AOP computes the diff when you stop,"
-        " and that diff is your PATCH. Changes outside this directory are discarded. If you cannot edit files, call"
-        " `submit_patch` of the MCP server `aop` instead."
-    ),
+    Role.BUILDER: _EDITS,
+    Role.QA: f"{_EDITS} Before you stop, call `submit_note` with your marks in `qa_index`: they count with the diff.",
 }
 _OTHERWISE = (
     "If you need something first, call `submit_request` (`question`, `lock`, `path`, `amend_plan` or `context`) and"
@@ -31,7 +33,7 @@ _MATERIAL = (
 
 def session_prompt(given: WorkerInput, overlay: str, mark: str) -> str:
     """Return the prompt of a turn; the mark around the material is new in each turn, so its authors cannot know it."""
-    answers = _ANSWERS.get(given.role, _ANSWERS[Role.BUILDER])
+    answers = _ANSWERS[given.role]
     material = {"context_bundle": given.context_bundle, "last_tool_results": given.last_tool_results}
     name = given.feature_id
     parts = [

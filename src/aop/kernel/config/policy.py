@@ -61,6 +61,15 @@ class CollisionStrategy(StrEnum):
     """A model chooses one of the others; without its advice it is `revise`."""
 
 
+class QaTurns(StrEnum):
+    """The features whose QA takes a turn."""
+
+    ALWAYS = "always"
+    """Each feature, before its full gates."""
+    ON_FAILURE = "on_failure"
+    """Only those whose full gates fail."""
+
+
 class CommitPolicy(Section, frozen=True, kw_only=True):
     allow_commit: bool
     allow_merge: bool
@@ -242,6 +251,7 @@ class SupervisorRules(Section, frozen=True, kw_only=True):
     turn_spawn_seconds: Seconds
     turn_idle_seconds: Wait
     collision_strategy: CollisionStrategy
+    qa: QaTurns
 
 
 class Policy(Section, frozen=True, kw_only=True):

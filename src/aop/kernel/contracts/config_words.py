@@ -216,6 +216,10 @@ KEY_WORDS: Mapping[str, str] = {
         "What the supervisor does with a plan that collides: `revise` it once and then wait, `wait` at once, "
         "`ask` a person how to plan, or let a `model` of `AOP_MODELS` choose among these."
     ),
+    "supervisor.qa": (
+        "Which features QA takes a turn for: `on_failure`, those whose full gates fail; `always`, each one, "
+        "before its full gates."
+    ),
     "cost.max_usd_per_feature": (
         "The cost in US dollars at which a feature takes no more turns until a person raises the cap; "
         "`0`, here and in the other caps, means no cap."

@@ -27,6 +27,9 @@ FOR_WHOLE_FILES: tuple[QaStatus, ...] = ("pending", "running")
 LOUDEST_FIRST: tuple[QaStatus, ...] = ("failed", "running", "pending", "passed", "waived")
 """The status of a file is the first of these that one of its hunks has."""
 
+MOST_MARKS = 1_000
+"""The most marks that one update or answer has."""
+
 ChangeType = Literal["added", "modified", "deleted"]
 
 

@@ -10,7 +10,8 @@ from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.core.structs import Part
 from aop.kernel.config.gates import Mode
-from aop.kernel.config.policy import CollisionStrategy
+from aop.kernel.config.policy import CollisionStrategy, QaTurns
+from aop.kernel.gates.qa_index import Mark
 from aop.kernel.record.documents.features import Status
 from aop.kernel.record.documents.questions import HumanGate, Prerequisite
 from aop.kernel.record.documents.usage import Overrun
@@ -37,6 +38,14 @@ class Attempt(Part, frozen=True, kw_only=True):
     """The tool, the code and the most telling log line of the refusal; empty while it is judged."""
 
 
+class Review(StrEnum):
+    """How far QA is with the turn that the policy wants for each feature, before the full gates."""
+
+    NONE = "none"
+    DUE = "due"
+    OPEN = "open"
+
+
 class FeatureRun(Part, frozen=True, kw_only=True):
     """One feature under supervision: everything that a decision may depend on."""
 
@@ -61,6 +70,13 @@ class FeatureRun(Part, frozen=True, kw_only=True):
     """The action that follows when a pause ends or a person raises a cap."""
     collision_strategy: CollisionStrategy = CollisionStrategy.REVISE
     """The policy's strategy for colliding plans when the feature was requested."""
+    qa: QaTurns = QaTurns.ON_FAILURE
+    """The policy's choice of QA's turns when the feature was requested."""
+    review: Review = Review.NONE
+    claims: tuple[Mark, ...] = ()
+    """Hunks that QA calls passed; the index takes them when the full gates prove it."""
+    proof: str = ""
+    """The gate run that proves the claims, while they are recorded."""
     revisions: int = 0
     """How often the plan collided."""
     fault: Mapping[str, Any] | None = None

@@ -1,14 +1,13 @@
 """Step: the next action for one feature, a pure function of state and event.
 
-    planning --plan.submit--> building --patch, fast gates--> qa --full gates--> ready_to_merge
+    planning --plan.submit--> building --patch, fast gates--> qa --(QA's review) full gates--> ready_to_merge
 
 Tools decide every step; a refusal goes back to the worker that made the proposal, with all earlier attempts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, assert_never
+from typing import assert_never
 
 import msgspec
 from msgspec.structs import replace
@@ -20,7 +19,7 @@ from aop.kernel.config.gates import Mode
 from aop.kernel.features.opened_paths import NO, YES
 from aop.kernel.record.documents.features import Status
 from aop.kernel.record.documents.questions import RAISE, RESUME, STOP
-from aop.supervisor.policy import state
+from aop.supervisor.policy import qa_turns, state
 from aop.supervisor.policy.attempts import (
     SAME_ANSWER,
     attempt_history,
@@ -33,7 +32,7 @@ from aop.supervisor.policy.attempts import (
     with_attempt,
     with_outcome,
 )
-from aop.supervisor.policy.caps import cap_question, cap_reached_error
+from aop.supervisor.policy.authorisations import cap_question, cap_reached_error, network_question
 from aop.supervisor.policy.collisions import AskAbout, WaitFor, arbitrate, strategy_in_force
 from aop.supervisor.policy.conflicts import (
     FOLLOW_BASE,
@@ -45,19 +44,13 @@ from aop.supervisor.policy.conflicts import (
     with_conflict,
 )
 from aop.supervisor.policy.faults import fault_question, is_retried
-from aop.supervisor.policy.instructions import AMEND, INSTRUCTIONS, LADDER, MOVED
+from aop.supervisor.policy.instructions import AMEND, INSTRUCTIONS, LADDER, MOVED, REVIEW
 from aop.supervisor.policy.quotas import postpone
-from aop.supervisor.policy.setup_networks import network_question
 from aop.supervisor.policy.state import Action, Event, FeatureRun, NobodyAnswered, PersonAnswered, Rung, TurnWithheld
+from aop.supervisor.policy.tool_calls import judging_call, lock_call, unblock, with_reported_status
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, ToolResult, WorkerOutput, WorkerRequest
 
 OTHERS_IN_THE_WAY = frozenset({"collision_detected", "lock_conflict"})
-TELL_STATUS = frozenset(
-    {
-        *("feature.init", "feature.begin_anew", "feature.state_patch"),
-        *("plan.submit", "plan.update", "gates.run", FOLLOW_BASE),
-    }
-)
 Decision = tuple[FeatureRun, Action]
 
 
@@ -70,10 +63,11 @@ def step(run: FeatureRun, event: Event) -> Decision:
                 turns_allowed=run.turns_allowed,
                 run_name=run.run_name,
                 collision_strategy=run.collision_strategy,
+                qa=run.qa,
             )
-            return fresh, state.CallTool(role=Role.ORCHESTRATOR, tool="feature.init")
+            return qa_turns.with_review_due(fresh), state.CallTool(role=Role.ORCHESTRATOR, tool="feature.init")
         case state.ToolAnswered():
-            return _on_tool_answer(_with_reported_status(run, event.result), event)
+            return _on_tool_answer(with_reported_status(run, event.result), event)
         case state.WorkerAnswered():
             return _on_worker_answer(replace(run, turns=run.turns + 1, pending=None, quota_waits=0), event.output)
         case state.WorkerFailed():
@@ -92,17 +86,25 @@ def _next_phase(run: FeatureRun) -> Decision:
     """Begin the phase that the feature's status names."""
     match run.status:
         case Status.PLANNING:
-            return _ask_worker(replace(run, role=Role.PLANNER))
+            return _ask_worker(qa_turns.with_review_due(replace(run, role=Role.PLANNER)))
         case Status.BUILDING:
-            return _ask_worker(replace(run, role=Role.BUILDER))
+            return _ask_worker(qa_turns.with_review_due(replace(run, role=Role.BUILDER)))
         case Status.QA:
-            return replace(run, role=Role.QA), state.RunGates(role=Role.QA, mode=Mode.FULL)
+            return _begin_proof(run)
         case Status.BLOCKED:
             return run, state.CallTool(role=Role.ORCHESTRATOR, tool="feature.state_get")
         case Status.READY_TO_MERGE | Status.MERGED | Status.FAILED:
             return run, state.Finish(status=run.status)
         case _:
             assert_never(run.status)
+
+
+def _begin_proof(run: FeatureRun) -> Decision:
+    """Run the full gates; before them QA takes the turn that is due."""
+    run = replace(run, role=Role.QA)
+    if run.review is state.Review.DUE:
+        return _ask_worker(_with_fresh_phase(replace(run, review=state.Review.OPEN)))
+    return run, state.RunGates(role=Role.QA, mode=Mode.FULL)
 
 
 def _ask_worker(run: FeatureRun, instructions: str = "") -> Decision:
@@ -112,7 +114,8 @@ def _ask_worker(run: FeatureRun, instructions: str = "") -> Decision:
         return replace(run, conflict_asked=True), conflict_question(run, conflict)
     if run.turns >= run.turns_allowed:
         return _on_turns_used_up(run)
-    own = RESOLVE if conflict is not None else INSTRUCTIONS[run.role]
+    own = REVIEW if qa_turns.is_review(run) else INSTRUCTIONS[run.role]
+    own = own if conflict is None else RESOLVE
     words = filter(None, [instructions or own, LADDER[run.rung]])
     results = (*((conflict,) if conflict else ()), *run.results, *attempt_history(run))
     return run, state.AskWorker(role=run.role, instructions="\n".join(words), results=results)
@@ -160,18 +163,6 @@ def _on_answer(run: FeatureRun, event: PersonAnswered) -> Decision:
     return run, state.Finish(status=Status.BLOCKED, error=cap_reached_error(run.feature_id))
 
 
-def _unblock(answer: Mapping[str, Any]) -> Action:
-    """Continue a blocked feature that was requested again; one with a prerequisite waits for it."""
-    if answer["front_matter"].get("waits_for"):
-        return state.AwaitMerged(features=tuple(answer["front_matter"]["waits_for"]))
-    before = answer["front_matter"].get("blocked_from") or Status.PLANNING
-    # A feature that was ready is proven again: no feature becomes ready by hand.
-    status = Status.QA if before == Status.READY_TO_MERGE else before
-    patch = {"status": status, "status_reason": "A person asked for this feature again."}
-    arguments = {"expected_version": answer["version"], "patch": patch}
-    return state.CallTool(role=Role.ORCHESTRATOR, tool="feature.state_patch", arguments=arguments)
-
-
 def _with_fresh_phase(run: FeatureRun) -> FeatureRun:
     return replace(run, turns=0, attempts=(), rung=Rung.NONE, results=(), pending=None, revisions=0, asked=False)
 
@@ -201,21 +192,27 @@ def _on_worker_answer(run: FeatureRun, output: WorkerOutput) -> Decision:
             # The planner has no other plan: the feature that holds the files goes first.
             return _resolve_collision(replace(run, pending=output), run.results[0])
         return _escalate(with_attempt(run, fingerprint, SAME_ANSWER))
+    run = qa_turns.with_claims(run, output)
     match output:
+        case PatchProposal() | Note() if output.qa_index and run.role is not Role.QA:
+            return _give_back(run, fingerprint)
         case PlanSubmission() if run.role is Role.PLANNER:
             return _submit_proposal(with_attempt(run, fingerprint, ""), output)
         case PatchProposal() if run.role is not Role.PLANNER:
-            return _submit_proposal(with_attempt(run, fingerprint, ""), output)
+            return _submit_marked(with_attempt(run, fingerprint, ""), output)
         case Note():
-            text = output.note[:4000] or "-"
-            note = state.CallTool(role=run.role, tool="feature.log_append", arguments={"note": text})
-            return with_attempt(run, fingerprint, "a note, and no proposal"), note
+            return _submit_marked(with_attempt(run, fingerprint, "a note, and no proposal"), output)
         case WorkerRequest():
             return _on_worker_request(run, output)
         case _:
-            misplaced = InvalidArguments("This kind of answer does not fit this step.", hint=INSTRUCTIONS[run.role])
-            given_back = ToolResult(tool="worker", ok=False, error=misplaced.as_error())
-            return _escalate(with_attempt(replace(run, results=(given_back,)), fingerprint, misplaced.code))
+            return _give_back(run, fingerprint)
+
+
+def _give_back(run: FeatureRun, fingerprint: str) -> Decision:
+    """Return an answer to the worker whose step it does not fit."""
+    misplaced = InvalidArguments("This kind of answer does not fit this step.", hint=INSTRUCTIONS[run.role])
+    given_back = ToolResult(tool="worker", ok=False, error=misplaced.as_error())
+    return _escalate(with_attempt(replace(run, results=(given_back,)), fingerprint, misplaced.code))
 
 
 def _on_worker_failure(run: FeatureRun, event: state.WorkerFailed) -> Decision:
@@ -228,23 +225,28 @@ def _on_worker_failure(run: FeatureRun, event: state.WorkerFailed) -> Decision:
     return replace(run, fault=event.error), fault_question(run, event.error, msgspec.to_builtins(run.attempts))
 
 
-def _submit_proposal(run: FeatureRun, proposal: PlanSubmission | PatchProposal) -> Decision:
-    """Hand a proposal to the tool that judges it."""
-    run = replace(run, pending=proposal)
-    match proposal:
-        case PatchProposal():
-            arguments: dict[str, Any] = {"unified_diff": proposal.unified_diff}
-            if proposal.patch_blob is not None:
-                arguments["patch_blob"] = proposal.patch_blob
-            return run, state.CallTool(role=run.role, tool="repo.apply_patch", arguments=arguments)
-        case PlanSubmission():
-            arguments = {"plan_json": proposal.plan}
-            if proposal.obligations is not None:
-                arguments["obligations"] = proposal.obligations
-            if "revision_of" not in proposal.plan:
-                return run, state.CallTool(role=Role.PLANNER, tool="plan.submit", arguments=arguments)
-            arguments["expected_plan_version"] = proposal.plan["revision_of"]
-            return run, state.CallTool(role=Role.PLANNER, tool="plan.update", arguments=arguments)
+def _submit_marked(run: FeatureRun, answer: PatchProposal | Note) -> Decision:
+    """Have QA's marks judged before the rest of its answer: a patch changes the hunks that they name."""
+    if not qa_turns.marks_in(answer):
+        return _submit_proposal(run, answer)
+    return replace(run, pending=answer), qa_turns.read_index()
+
+
+def _on_index_answer(run: FeatureRun, result: ToolResult) -> Decision:
+    """Record QA's marks or proven claims, and go on with the rest of its answer, or with the proven feature."""
+    update = qa_turns.index_update(run, result.data) if result.tool == qa_turns.READ_INDEX else None
+    if update is not None:
+        return run, update
+    return _after_proof(run) if run.proof else _resubmit(run)
+
+
+def _after_proof(run: FeatureRun) -> Decision:
+    return _next_phase(replace(_with_fresh_phase(run), claims=(), proof=""))
+
+
+def _submit_proposal(run: FeatureRun, proposal: PlanSubmission | PatchProposal | Note) -> Decision:
+    """Hand a proposal to the tool that judges it, or a note to the journal."""
+    return replace(run, pending=proposal), judging_call(run.role, proposal)
 
 
 def _on_worker_request(run: FeatureRun, asked: WorkerRequest) -> Decision:
@@ -258,7 +260,7 @@ def _on_worker_request(run: FeatureRun, asked: WorkerRequest) -> Decision:
             stated = default if isinstance(default, str) and default else None
             return run, state.AskPerson(question=question, detail=asked.detail, default=stated)
         case "lock":
-            return run, _acquire_lock(str(asked.detail.get("resource", "")))
+            return run, lock_call(str(asked.detail.get("resource", "")))
         case "path":
             wanted = {name: str(asked.detail.get(name, "")) for name in ("path", "reason")}
             run = with_attempt(run, fingerprint_of(asked), "a request, and no proposal")
@@ -270,28 +272,15 @@ def _on_worker_request(run: FeatureRun, asked: WorkerRequest) -> Decision:
             assert_never(asked.request)
 
 
-def _acquire_lock(resource: str) -> Action:
-    # The call does not wait: a waiting feature gives its place to another one.
-    arguments = {"resource": resource, "wait_timeout_seconds": 0}
-    return state.CallTool(role=Role.ORCHESTRATOR, tool="locks.acquire", arguments=arguments)
-
-
-def _with_reported_status(run: FeatureRun, result: ToolResult) -> FeatureRun:
-    """Take over the status that a tool reports: the kernel's record is authoritative."""
-    if not result.ok or result.tool not in TELL_STATUS:
-        return run
-    return replace(run, status=Status(result.data["status"]))
-
-
 def _on_tool_answer(run: FeatureRun, event: state.ToolAnswered) -> Decision:
     result = event.result
     if not result.ok:
         run = replace(run, role=Role.QA) if run.status is Status.QA else run
-        return network_question(run, event) or _on_refusal(run, result)
+        return network_question(run, event) or _on_refusal(qa_turns.after_tool(run, result), result)
     match result.tool:
-        case "gates.run" if run.status is Status.QA and event.mode is Mode.FAST:
-            return replace(run, role=Role.QA, conflict=None), state.RunGates(role=Role.QA, mode=Mode.FULL)
-        case "gates.run" | "plan.submit" | "plan.update":
+        case "gates.run":
+            return _on_gates_passed(qa_turns.after_tool(run, result), event.mode)
+        case "plan.submit" | "plan.update":
             return _next_phase(_with_fresh_phase(run))
         case "repo.apply_patch":
             return run, state.RunGates(role=run.role, mode=Mode.FAST)
@@ -299,14 +288,25 @@ def _on_tool_answer(run: FeatureRun, event: state.ToolAnswered) -> Decision:
             return _resubmit(replace(run, results=(*run.results, result)))
         case "feature.log_append" | "inbox.ask_path" | "repo.follow_base":
             return _continue_worker(run, result)
-        case "feature.state_get":
-            return run, _unblock(result.data)
+        case qa_turns.READ_INDEX | qa_turns.UPDATE_INDEX:
+            return _on_index_answer(run, result)
         case _:
             return _begin_phase(run, result)
 
 
+def _on_gates_passed(run: FeatureRun, mode: Mode | None) -> Decision:
+    """Record the claims that are proven now; begin the full gates after the fast ones, or the next phase."""
+    if run.proof:
+        return run, qa_turns.read_index()
+    if run.status is Status.QA and mode is Mode.FAST:
+        return _begin_proof(replace(run, conflict=None))
+    return _next_phase(_with_fresh_phase(run))
+
+
 def _begin_phase(run: FeatureRun, result: ToolResult) -> Decision:
     """Begin the phase of the feature's status; edits of a person are proven before an agent gets a turn."""
+    if result.tool == "feature.state_get":
+        return run, unblock(result.data)
     if result.tool == "feature.init" and result.data.get("unproven"):
         return replace(run, role=Role.BUILDER), state.RunGates(role=Role.BUILDER, mode=Mode.FAST)
     return _next_phase(run)
@@ -325,7 +325,8 @@ def _continue_worker(run: FeatureRun, result: ToolResult) -> Decision:
     if result.tool == FOLLOW_BASE:
         return _on_moved_base(run, result)
     if result.tool == "feature.log_append":
-        return _ask_worker(run)
+        # Where nothing has failed yet, QA may have nothing to change.
+        return _begin_proof(run) if qa_turns.is_review(run) else _ask_worker(run)
     asked = result.data
     if asked["is_open"]:
         return _ask_worker(replace(run, results=(*run.results, result)))
@@ -336,6 +337,9 @@ def _continue_worker(run: FeatureRun, result: ToolResult) -> Decision:
 
 def _on_refusal(run: FeatureRun, result: ToolResult) -> Decision:
     """Return a refusal to the worker, or wait where only another feature can remove its cause."""
+    if run.proof:
+        # The proven feature does not wait for marks that were not taken.
+        return _after_proof(run)
     error = result.error or {}
     code, details = str(error.get("code", "")), error.get("details", {})
     if result.tool.startswith("feature.") or code == UnknownFeature.code:
@@ -351,7 +355,7 @@ def _on_refusal(run: FeatureRun, result: ToolResult) -> Decision:
     if code == "blocked_by_collision_policy":
         return run, state.Await(reason=str(error["message"]), features=(run.feature_id,))
     if code == "lock_not_held" and details.get("resources"):
-        return run, _acquire_lock(details["resources"][0])
+        return run, lock_call(details["resources"][0])
     run = with_outcome(replace(run, results=(result,), pending=None), result)
     return _escalate(run) if fails_alike(run) else _ask_worker(replace(run, rung=Rung.NONE))
 
@@ -376,7 +380,9 @@ def _resolve_collision(run: FeatureRun, result: ToolResult) -> Decision:
 def _resubmit(run: FeatureRun) -> Decision:
     """Submit the waiting proposal again, or give the worker its next turn."""
     proposal = run.pending
-    return _submit_proposal(run, proposal) if isinstance(proposal, PlanSubmission | PatchProposal) else _ask_worker(run)
+    if isinstance(proposal, PlanSubmission | PatchProposal | Note):
+        return _submit_proposal(run, proposal)
+    return _ask_worker(run)
 
 
 def _escalate(run: FeatureRun) -> Decision:

@@ -23,6 +23,7 @@ from aop.core.errors import NoUsableAnswer, Refusal
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.contracts.schemas import tool_schemas
+from aop.kernel.gates.qa_index import Mark
 from aop.kernel.gateway.calls import Kernel, Tool
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
@@ -35,15 +36,17 @@ from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerIn
 READS = ("repo.search", "repo.diff", "plan.get", "evidence.latest", "gates.list", "qa.test_index_get")
 MOST_REPLIES = 60
 CONTEXT_CHARS = 200_000
+_EDITS = (
+    "Your tools read and change a copy of the feature's tree. Its diff is your PATCH: AOP computes it when you hand in"
+    " your result. In the result, say in one sentence what you did."
+)
 _RULES = {
     Role.PLANNER: (
         "Your tools only read. Hand in the plan as `plan`, with `obligations` beside it. Where you are told to answer"
         " with PLAN_SUBMISSION, hand in a plan."
     ),
-    Role.BUILDER: (
-        "Your tools read and change a copy of the feature's tree. Its diff is your PATCH: AOP computes it when you hand"
-        " in your result. In the result, say in one sentence what you did."
-    ),
+    Role.BUILDER: _EDITS,
+    Role.QA: f"{_EDITS} Hand in your marks as `qa_index` beside it.",
 }
 _OTHERWISE = "If you need something first, hand in a `request` instead."
 
@@ -60,6 +63,12 @@ class BuildResult(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     summary: str
     request: RequestHandedIn | None = None
+
+
+class QaResult(BuildResult, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The result of a turn that edits files and marks hunks of the QA index."""
+
+    qa_index: tuple[Mark, ...] = ()
 
 
 class PlanResult(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -99,22 +108,24 @@ class ModelWorker:
 
     async def _work(
         self, given: WorkerInput, tools: RoleTools
-    ) -> ports.Outcome[PlanResult] | ports.Outcome[BuildResult]:
+    ) -> ports.Outcome[PlanResult] | ports.Outcome[QaResult] | ports.Outcome[BuildResult]:
         limits = limits_of(self._context.gateway.kernel, given.feature_id, self._context.seconds)
         prompt = self._prompt(given)
         with Transcript(fresh_log(self._context.logs, given.feature_id, given.role)) as transcript:
             if given.role is Role.PLANNER:
                 planning = ports.Mission(prompt=prompt, result=PlanResult)
                 return await self._brain.run_agentic_loop(planning, tools, limits, transcript.note)
+            if given.role is Role.QA:
+                testing = ports.Mission(prompt=prompt, result=QaResult)
+                return await self._brain.run_agentic_loop(testing, tools, limits, transcript.note)
             building = ports.Mission(prompt=prompt, result=BuildResult)
             return await self._brain.run_agentic_loop(building, tools, limits, transcript.note)
 
     def _prompt(self, given: WorkerInput) -> Prompt:
         material = {"context_bundle": given.context_bundle, "last_tool_results": given.last_tool_results}
         text = msgspec.json.format(msgspec.json.encode(material), indent=1).decode()
-        rules = _RULES.get(given.role, _RULES[Role.BUILDER])
         return build_prompt(
-            f"{given.instructions}\n\n{rules} {_OTHERWISE}",
+            f"{given.instructions}\n\n{_RULES[given.role]} {_OTHERWISE}",
             f"You are the {given.role} of the feature `{given.feature_id}`. Take your turn.",
             [Data(source="feature context and last results", text=text, max_chars=CONTEXT_CHARS)],
             self._context.gateway.kernel.new_id("fence"),
@@ -193,7 +204,8 @@ def answer_of(result: PlanResult | BuildResult, diff: str) -> WorkerOutput:
     if result.request is not None:
         return WorkerRequest(request=result.request.request, detail=result.request.detail)
     if isinstance(result, BuildResult):
-        return PatchProposal(unified_diff=diff) if diff else Note(note=result.summary)
+        marks = result.qa_index if isinstance(result, QaResult) else ()
+        return PatchProposal(unified_diff=diff, qa_index=marks) if diff else Note(note=result.summary, qa_index=marks)
     if result.plan is None:
         return Note(note=result.note)
     obligations = None if result.obligations is None else tuple(map(msgspec.to_builtins, result.obligations))

@@ -35,7 +35,7 @@ from aop.kernel.gateway.tokens import LONGEST_LIFE, TokenOrder, Tokens
 from aop.kernel.patches.stored_patches import StoredPatch, full_patch
 from aop.kernel.ports.processes import Command, CommandResult, Ending
 from aop.kernel.record.proposals import proposal_in
-from aop.supervisor.workers import PatchProposal, WorkerInput, WorkerOutput, WorkerRequest
+from aop.supervisor.workers import Note, PatchProposal, WorkerInput, WorkerOutput, WorkerRequest
 
 if TYPE_CHECKING:  # it brings a web server along
     from aop.adapters.models.metering.sessions import Meter
@@ -87,7 +87,7 @@ class SessionContext(Struct, frozen=True, kw_only=True):
         if answer is None or "patch_blob" not in answer:
             return answer
         diff = full_patch(self.kernel.git.objects, StoredPatch(unified_diff="", patch_blob=answer["patch_blob"]))
-        return {"type": answer["type"], "unified_diff": diff}
+        return {**{name: value for name, value in answer.items() if name != "patch_blob"}, "unified_diff": diff}
 
 
 class AgentProgram(Struct, frozen=True, kw_only=True):
@@ -176,13 +176,14 @@ class SessionWorker:
 def answer_of(
     proposed: Mapping[str, Any] | None, diff: str, ended: CommandResult, lines: Sequence[str] = ()
 ) -> WorkerOutput:
-    """Return a submitted request, or else the diff of the tree, or else another submission.
+    """Return a submitted request, or else the diff of the tree with submitted marks, or else another submission.
 
     Raises: NoUsableAnswer, or the fault of the program whose last lines these are.
     """
     said: WorkerOutput | None = None if proposed is None else msgspec.convert(proposed, WorkerOutput)
     if diff and not isinstance(said, WorkerRequest):
-        return PatchProposal(unified_diff=diff)
+        marks = said.qa_index if isinstance(said, PatchProposal | Note) else ()
+        return PatchProposal(unified_diff=diff, qa_index=marks)
     if said is not None:
         return said
     fault = fault_of(ended, lines)

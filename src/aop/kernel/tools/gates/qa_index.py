@@ -14,7 +14,7 @@ from aop.core.structs import copy_fields
 from aop.core.text.counts import list_some
 from aop.kernel.features.lifecycle import require_status
 from aop.kernel.gates.gate_runs import subjects_by_mode
-from aop.kernel.gates.qa_index import SETTLED, ChangeType, GateProof, Mark, apply_marks
+from aop.kernel.gates.qa_index import MOST_MARKS, SETTLED, ChangeType, GateProof, Mark, apply_marks
 from aop.kernel.gateway.calls import Call, ChangeArguments, FeatureArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import READERS, TESTERS
 from aop.kernel.record.documents.features import FeatureState, Status
@@ -23,7 +23,6 @@ from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.kernel.record.documents.qa import QaIndex, QaItem, QaStatus
 from aop.kernel.record.port import Snapshot, Transaction
 
-MOST_MARKS = 1_000
 MOST_REFS = 20
 MOST_SHOWN = 20
 

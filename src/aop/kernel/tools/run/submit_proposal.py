@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from aop.core.ids import feature_id
 from aop.core.redaction.redactor import mask_json
+from aop.kernel.gates.qa_index import MOST_MARKS, Mark
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import PATCHERS, PLANNERS, WORKERS
 from aop.kernel.patches.stored_patches import storable_patch
@@ -20,6 +21,7 @@ from aop.kernel.record.port import Transaction
 from aop.kernel.record.proposals import StoredProposal, proposal_key
 
 LARGEST_PATCH = 4 * 1024 * 1024
+Marks = Annotated[tuple[Mark, ...], Meta(max_length=MOST_MARKS)]
 
 
 class SubmitPlan(ChangeArguments, frozen=True, kw_only=True):
@@ -33,11 +35,15 @@ class SubmitPatch(ChangeArguments, frozen=True, kw_only=True):
     unified_diff: Annotated[str, Meta(min_length=1, max_length=LARGEST_PATCH)]
     """A diff as `git diff` writes it; `repo.apply_patch` judges it after the turn. An agent that edits the files in its
     worktree needs none: AOP computes the diff itself."""
+    qa_index: Marks = ()
+    """QA's marks for hunks of the QA index; `qa.test_index_update` judges them after the turn."""
 
 
 class SubmitNote(ChangeArguments, frozen=True, kw_only=True):
     note: Annotated[str, Meta(min_length=1, max_length=4000)]
     """A text for people, in place of a proposal."""
+    qa_index: Marks = ()
+    """QA's marks for hunks of the QA index, as in `submit_patch`; they also count for a turn that edits files."""
 
 
 class SubmitRequest(ChangeArguments, frozen=True, kw_only=True):
@@ -70,18 +76,24 @@ def submit_plan(call: Call, arguments: SubmitPlan) -> Outcome:
 def submit_patch(call: Call, arguments: SubmitPatch) -> Outcome:
     """Store a patch as the answer of this turn; one that adds a secret is refused. Raises: SecretDetected."""
     patch = storable_patch(call.kernel, feature_id(arguments.feature_id), arguments.unified_diff)
-    return _store_proposal(call, arguments, {"type": "PATCH", **msgspec.to_builtins(patch)})
+    marks = _mask(call, _marks(arguments))
+    return _store_proposal(call, arguments, {"type": "PATCH", **msgspec.to_builtins(patch), **marks})
 
 
 def submit_note(call: Call, arguments: SubmitNote) -> Outcome:
     """Store a note as the answer of this turn."""
-    return _store_proposal(call, arguments, _mask(call, {"type": "NOTE", "note": arguments.note}))
+    answer = {"type": "NOTE", "note": arguments.note, **_marks(arguments)}
+    return _store_proposal(call, arguments, _mask(call, answer))
 
 
 def submit_request(call: Call, arguments: SubmitRequest) -> Outcome:
     """Store a request as the answer of this turn."""
     answer = {"type": "REQUEST", "request": arguments.request, "detail": arguments.detail}
     return _store_proposal(call, arguments, _mask(call, answer))
+
+
+def _marks(arguments: SubmitPatch | SubmitNote) -> dict[str, Any]:
+    return {"qa_index": msgspec.to_builtins(arguments.qa_index)} if arguments.qa_index else {}
 
 
 def _mask(call: Call, answer: Mapping[str, Any]) -> Any:
