@@ -18,7 +18,8 @@ from aop.forge.builds.documents import BuildCycle, PhaseProgress, SignOff
 from aop.forge.contracts.types import ContractType
 from aop.kernel.config.gates import Mode, Step
 from aop.kernel.features.lifecycle import store_feature
-from aop.kernel.gates.gate_runs import GatePlan, record_run, run_gates
+from aop.kernel.gates.execution.gate_plans import GatePlan
+from aop.kernel.gates.gate_runs import record_run, run_gates
 from aop.kernel.gates.reports.verdict import Reports
 from aop.kernel.gates.steps import definition_of, profile_named
 from aop.kernel.gateway.calls import Arguments, Call, Kernel, Outcome, Tool, feature_named

@@ -22,7 +22,8 @@ from aop.kernel.config.in_force import Config
 from aop.kernel.features.worktree_hold import note_quarantined
 from aop.kernel.gates.base.base_tests import with_base_tests
 from aop.kernel.gates.base.baselines import tests_on_base
-from aop.kernel.gates.gate_runs import GatePlan, execute_gates, plan_gates, refuse_escaped_profile
+from aop.kernel.gates.execution.gate_plans import GatePlan
+from aop.kernel.gates.gate_runs import execute_gates, plan_gates, refuse_escaped_profile
 from aop.kernel.gates.reports.measurements import ReportedTest
 from aop.kernel.gates.reports.verdict import Reports
 from aop.kernel.gates.steps import argv_of, definition_of, profile_named, with_verdict
@@ -120,7 +121,7 @@ def _company_problem(session: Session) -> str:
             continue
         tried.add(tree)
         plan = plan_gates(replace(state, tree=tree), None, Mode.FULL, session.config)
-        ran = run_in_worktree(session, replace(plan, keeps_going=True))
+        ran = run_in_worktree(session, replace(plan, keeps_going=True, lists_tests=False))
         failed = tests_with_fate(red.tests, ran.tests, "not_passed", "absent")
         if failed:
             return f"With the test files as they were in their RED step, these tests fail: {names_of(failed)}."

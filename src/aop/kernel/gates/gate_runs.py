@@ -5,77 +5,47 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
 from aop.core.errors import CoverageBelowMinimum, Fault, GateFailed, GateTimeout, Json, Refusal, TransientExecFailure
-from aop.core.ids import CommitId, FeatureId, GateRunId, TreeId
+from aop.core.ids import CommitId, GateRunId, TreeId
 from aop.kernel.config.gates import Mode, Modes, Profile, Step
 from aop.kernel.config.in_force import Config
-from aop.kernel.config.policy import ExecutionRules, Policy
 from aop.kernel.features.installation import CheckoutExtras, SetupTarget
 from aop.kernel.features.lifecycle import store_feature
 from aop.kernel.features.trees import is_at_or_below
-from aop.kernel.features.worktree_extras import command_for, set_up_checkout
-from aop.kernel.gates.execution.canary_steps import carry_canary, with_canaries
-from aop.kernel.gates.execution.exact_trees import ExactTree, Kept
+from aop.kernel.features.worktree_extras import set_up_checkout
+from aop.kernel.gates.execution.canary_steps import with_canaries
+from aop.kernel.gates.execution.exact_trees import ExactTree
 from aop.kernel.gates.execution.flaky import known_failure, with_known_failure
-from aop.kernel.gates.execution.step_results import StepRun, first_failure, step_result, verdict_of_step
+from aop.kernel.gates.execution.gate_plans import GatePlan
+from aop.kernel.gates.execution.listings import listed_tests
+from aop.kernel.gates.execution.step_processes import run_steps
+from aop.kernel.gates.execution.step_results import StepRun, first_failure, verdict_of_step
 from aop.kernel.gates.reports.measurements import ReportedTest
 from aop.kernel.gates.reports.test_comparison import TestNames
-from aop.kernel.gates.reports.verdict import Reports, judge_reports, remove_old_reports, reports_of
-from aop.kernel.gates.steps import definition_of, effective_steps, error_log, profile_named, refuse_escape
+from aop.kernel.gates.reports.verdict import (
+    Reports,
+    ReportVerdict,
+    judge_reports,
+    remove_old_reports,
+    reports_of,
+    with_listing,
+)
+from aop.kernel.gates.steps import definition_of, effective_steps, profile_named, refuse_escape
 from aop.kernel.gateway.calls import Call, Kernel
 from aop.kernel.ports.git import FileMode
-from aop.kernel.ports.processes import CommandResult
 from aop.kernel.record.documents.base import digest_of
 from aop.kernel.record.documents.features import FeatureState
-from aop.kernel.record.documents.gate_runs import GateRun, StepResult, Subject, TestBaseline, TestChange, Verdict
+from aop.kernel.record.documents.gate_runs import GateRun, StepResult, Subject, TestBaseline, Verdict
 from aop.kernel.record.documents.obligations import ObligationLedger
 from aop.kernel.record.documents.plans import Plan
 from aop.kernel.record.port import Transaction
-from aop.kernel.record.projections import folder_of
 
 _OWN_PROGRAMS = "+"
-
-
-class GatePlan(Struct, frozen=True, kw_only=True):
-    """A gate run as decided before anything runs."""
-
-    feature_id: FeatureId
-    profile_name: str
-    profile: Profile
-    mode: Mode
-    steps: tuple[Step, ...]
-    added: tuple[Step, ...] = ()
-    """The steps of the feature's plan; they run after the reports are read, so that they cannot write them."""
-    reports: Reports
-    subject: Subject
-    policy: Policy
-    config_hash: str
-    extras: CheckoutExtras = CheckoutExtras()
-    """The extras of the checkout in which it runs."""
-    own_definition: str = ""
-    """The definition without what the feature's plan adds; empty if that adds nothing."""
-    test_changes: tuple[TestChange, ...] = ()
-    """The tests of the base that the feature's plan removes or changes."""
-    set_up_tree: TreeId | None = None
-    """The tree that a person is asked about if the set-up needs the network; None for that of the subject."""
-    keeps_going: bool = False
-    """Whether the steps after one that failed run too."""
-    named_tests: tuple[str, ...] = ()
-    """The tests whose outcome is looked up in the test report."""
-    logs: str = ""
-    """The folder of its logs, from the root of the repository; empty for that of the feature."""
-    separates_errors: bool = False
-    """Whether standard error has a log of its own, at `error_log`."""
-    kept: Kept = "outputs"
-    """What a step may find of what ran before it; a run that proves a feature keeps declared outputs alone."""
-    inputs: Mapping[str, bytes] = {}
-    """Files that are written beside the tree before the first step."""
 
 
 def plan_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Config) -> GatePlan:
@@ -98,6 +68,7 @@ def plan_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Confi
             definition=definition_of(steps, profile, config.policy, changes),
         ),
         own_definition=definition_of(profile.modes.steps(mode) or (), profile, config.policy),
+        lists_tests=mode is not Mode.FAST,
         test_changes=changes,
         policy=config.policy,
         config_hash=config.hash,
@@ -219,7 +190,7 @@ def execute_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: TestB
         reports=plan.reports.paths,
     )
     with kernel.locks.gate_slot(plan.policy.supervisor.max_parallel_gate_runs):
-        step_runs = _run_steps(call, plan, plan.steps, exact, run_id)
+        step_runs = run_steps(call, plan, plan.steps, exact, run_id)
         outcome = judge_reports(
             kernel.files,
             plan.reports,
@@ -231,7 +202,10 @@ def execute_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: TestB
             named_tests=plan.named_tests,
         )
         if first_failure(step_runs) is None:
-            step_runs += _run_steps(call, plan, plan.added, exact, run_id)
+            step_runs += run_steps(call, plan, plan.added, exact, run_id)
+        if plan.lists_tests and outcome.cases and (baseline is None or not _has_failed(step_runs, outcome)):
+            # Last, since it runs code of the feature: nothing that it changes is read any more.
+            outcome = with_listing(outcome, listed_tests(call, plan, exact, run_id), baseline)
     failed = first_failure(step_runs)
     if failed is not None:
         # The report of a run that failed proves nothing; it only says how many tests there were.
@@ -263,6 +237,10 @@ def execute_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: TestB
     return ExecutedGates(run=run, names=outcome.names, cases=outcome.cases)
 
 
+def _has_failed(step_runs: Sequence[StepRun], outcome: ReportVerdict) -> bool:
+    return first_failure(step_runs) is not None or bool(outcome.failure_code)
+
+
 def _set_up(call: Call, plan: GatePlan, checkout: Path) -> CheckoutExtras:
     target = SetupTarget(
         feature_id=plan.feature_id,
@@ -273,56 +251,6 @@ def _set_up(call: Call, plan: GatePlan, checkout: Path) -> CheckoutExtras:
         exact=plan.kept == "outputs",
     )
     return set_up_checkout(call, target, plan.policy)
-
-
-def _run_steps(call: Call, plan: GatePlan, steps: Sequence[Step], exact: ExactTree, run_id: GateRunId) -> list[StepRun]:
-    what, every = f"{plan.feature_id}: {plan.mode} gates", (*plan.steps, *plan.added)
-    if plan.profile.parallel and steps:
-        call.report(f"{what}, {len(steps)} steps at once: {', '.join(step.name for step in steps)}")
-        tasks = [partial(_run_step, call, plan, step, exact.folder, f"{run_id}-{step.name}") for step in steps]
-        return exact.after(steps, call.kernel.processes.together(tasks))
-    step_runs: list[StepRun] = []
-    for step in steps:
-        call.report(f"{what}, step {every.index(step) + 1} of {len(every)}: {step.name}")
-        step_runs += exact.after([step], [_run_step(call, plan, step, exact.folder, f"{run_id}-{step.name}")])
-        if step_runs[-1].result.outcome != "passed" and not plan.keeps_going:
-            break
-    return step_runs
-
-
-def _run_step(call: Call, plan: GatePlan, step: Step, checkout: Path, log_name: str) -> StepRun:
-    """Run a step, and retry transient failures of the machine (AOP-277)."""
-    folder = plan.logs or f"{folder_of(plan.feature_id)}/logs"
-    attempt, log_path = 1, f"{folder}/{log_name}.log"
-    ended = _run_once(call, plan, step, checkout, log_path)
-    while ended.transient and attempt <= _retries(plan.policy.execution):
-        attempt, log_path = attempt + 1, f"{folder}/{log_name}-{attempt + 1}.log"
-        ended = _run_once(call, plan, step, checkout, log_path)
-    result = step_result(step, ended, log_path, attempts=attempt)
-    digest = call.kernel.files.fingerprint(log_path) or ""
-    return StepRun(result=msgspec.structs.replace(result, log_sha256=digest), transient=ended.transient)
-
-
-def _retries(rules: ExecutionRules) -> int:
-    policy = rules.retry_policy
-    return policy.transient_max_retries if TransientExecFailure.code in policy.transient_error_codes else 0
-
-
-def _run_once(call: Call, plan: GatePlan, step: Step, checkout: Path, log_path: str) -> CommandResult:
-    step, extras = carry_canary(call.kernel.files, step, plan.reports.canaries, checkout, plan.extras)
-    command = command_for(
-        plan.policy.execution,
-        extras,
-        step.cmd,
-        checkout,
-        log_path=call.kernel.files.root / log_path,
-        timeout_seconds=step.timeout_seconds,
-        folder=step.cwd,
-        env=step.env,
-    )
-    if plan.separates_errors:
-        command = msgspec.structs.replace(command, error_log_path=call.kernel.files.root / error_log(log_path))
-    return call.kernel.processes.run(command)
 
 
 FAILURES: Mapping[str, type[Refusal]] = {

@@ -33,8 +33,8 @@ from aop.kernel.config.policy import MergeStrategy
 from aop.kernel.features.lifecycle import require_status
 from aop.kernel.gates.base.base_tests import with_base_tests
 from aop.kernel.gates.base.baselines import tests_on_base
+from aop.kernel.gates.execution.gate_plans import GatePlan
 from aop.kernel.gates.gate_runs import (
-    GatePlan,
     execute_gates,
     plan_gates,
     refuse_escaped_profile,

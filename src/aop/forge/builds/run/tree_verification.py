@@ -12,7 +12,8 @@ from aop.forge.builds.audit.checks.run_checks import ORDER, kind_of_command
 from aop.kernel.config.gates import Mode, Modes, Profile, Step
 from aop.kernel.config.in_force import Config
 from aop.kernel.features.worktree_hold import note_quarantined
-from aop.kernel.gates.gate_runs import GatePlan, plan_gates, run_gates
+from aop.kernel.gates.execution.gate_plans import GatePlan
+from aop.kernel.gates.gate_runs import plan_gates, run_gates
 from aop.kernel.gates.reports.verdict import Reports
 from aop.kernel.gates.steps import definition_of
 from aop.kernel.gateway.calls import Call

@@ -13,7 +13,8 @@ from aop.core.ids import TreeId
 from aop.core.text.counts import count
 from aop.kernel.config.gates import Mode, Step
 from aop.kernel.gates.base.test_files import changed_test_files, files_left_out, tree_with_base_tests
-from aop.kernel.gates.gate_runs import ExecutedGates, GatePlan, execute_gates, shared_identity
+from aop.kernel.gates.execution.gate_plans import GatePlan
+from aop.kernel.gates.gate_runs import ExecutedGates, execute_gates, shared_identity
 from aop.kernel.gates.reports.named_tests import lies_in
 from aop.kernel.gates.reports.test_comparison import MOST_NAMES, absent_names, told_names, unnamed_tests
 from aop.kernel.gates.reports.verdict import WRONG_CANARIES, Reports
@@ -93,6 +94,7 @@ def _base_tests_plan(plan: GatePlan, tree: TreeId) -> GatePlan:
         test_changes=(),
         named_tests=(),
         keeps_going=True,
+        lists_tests=False,
         set_up_tree=plan.subject.tree,
     )
 

@@ -8,7 +8,8 @@ from aop.core.errors import NoGateSteps
 from aop.core.ids import CommitId, FeatureId
 from aop.kernel.config.gates import Mode
 from aop.kernel.config.in_force import Config
-from aop.kernel.gates.gate_runs import ExecutedGates, GatePlan, execute_gates
+from aop.kernel.gates.execution.gate_plans import GatePlan
+from aop.kernel.gates.gate_runs import ExecutedGates, execute_gates
 from aop.kernel.gates.reports.verdict import reports_of
 from aop.kernel.gates.steps import definition_of, effective_steps, missing_steps, profile_named
 from aop.kernel.gateway.calls import Call

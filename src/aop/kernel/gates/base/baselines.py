@@ -7,7 +7,7 @@ import msgspec
 from aop.core.errors import GateTimeout, TransientExecFailure
 from aop.core.ids import CommitId
 from aop.kernel.gates.base.base_verdicts import execute_on_base, store_verdict
-from aop.kernel.gates.gate_runs import GatePlan
+from aop.kernel.gates.execution.gate_plans import GatePlan
 from aop.kernel.gates.reports.test_comparison import TestNames
 from aop.kernel.gateway.calls import Call
 from aop.kernel.record.documents.base import next_version
@@ -28,7 +28,9 @@ def tests_on_base(call: Call, plan: GatePlan) -> TestBaseline | None:
         return known
     call.report(f"{plan.feature_id}: {plan.mode} gates on the base first, to learn its tests")
     subject = msgspec.structs.replace(plan.subject, tree=call.kernel.git.objects.tree_of(base), definition=definition)
-    executed = execute_on_base(call, msgspec.structs.replace(plan, subject=subject, added=(), test_changes=()))
+    # Modes with the same steps share it, so the tests are listed whether or not this one lists them.
+    measured = msgspec.structs.replace(plan, subject=subject, added=(), test_changes=(), lists_tests=True)
+    executed = execute_on_base(call, measured)
     with call.kernel.record.write() as tx:
         store_baseline(tx, base, definition, executed.run, executed.names)
         store_verdict(tx, executed.run)
@@ -58,6 +60,7 @@ def _baseline(commit: CommitId, definition: str, run: GateRun, names: TestNames 
         passed=names.passed if names else (),
         failed=names.failed if names else (),
         canaries=bool(run.tests.get("canaries")),
+        listed=bool(run.tests.get("listed")),
     )
 
 

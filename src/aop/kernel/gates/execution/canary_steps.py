@@ -25,7 +25,7 @@ _PYTEST = ("pytest", "py.test")
 _STARTS_PYTEST = re.compile(r"python[\d.]*|pypy[\d.]*|pytest|py\.test|uv|poetry|pdm|hatch|pipenv|rye")
 _CLOSED = re.compile(r"-[a-zA-Z]*[IE][a-zA-Z]*")
 """Options of Python under which it does not look at `PYTHONPATH`."""
-_REPORT = re.compile(r"--junit-?xml=(.+)")
+REPORT_OPTION = re.compile(r"--junit-?xml=(.+)")
 FOLDER = ".aop"
 """The folder of a checkout that holds the plugin during a step; git ignores it in every worktree."""
 
@@ -100,7 +100,7 @@ def with_canaries(reports: Reports, steps: Sequence[Step], policy: Policy, new_i
 
 def _can_carry(step: Step, parser: TestsParser | None, rules: ExecutionRules) -> bool:
     names = [posixpath.basename(word) for word in step.cmd]
-    reports = [found[1] for word in step.cmd if (found := _REPORT.fullmatch(word))]
+    reports = [found[1] for word in step.cmd if (found := REPORT_OPTION.fullmatch(word))]
     if parser is None or not reports or not _STARTS_PYTEST.fullmatch(names[0]) or "PYTHONPATH" in rules.env_allowlist:
         return False
     starts = next((at for at, name in enumerate(names) if name in _PYTEST), None)
@@ -117,9 +117,17 @@ def carry_canary(
     canary = next((each for each in canaries if each.step == step.name), None)
     if canary is None:
         return step, extras
-    folder, name = f"{FOLDER}/{canary.token}", f"aop_{canary.token}"
-    content = _unmeasured(PLUGIN.format(passing=canary.passing, failing=canary.failing))
-    files.write((checkout / folder / f"{name}.py").relative_to(files.root).as_posix(), content, durable=False)
+    code = PLUGIN.format(passing=canary.passing, failing=canary.failing)
+    return carry_plugin(files, step, checkout, extras, token=canary.token, code=code)
+
+
+def carry_plugin(
+    files: Files, step: Step, checkout: Path, extras: CheckoutExtras, *, token: str, code: str
+) -> tuple[Step, CheckoutExtras]:
+    """Write a plugin of pytest into the checkout; return the step that loads it, and may only read it."""
+    folder, name = f"{FOLDER}/{token}", f"aop_{token}"
+    place = (checkout / folder / f"{name}.py").relative_to(files.root).as_posix()
+    files.write(place, _unmeasured(code), durable=False)
     options = " ".join(filter(None, [step.env.get("PYTEST_ADDOPTS"), f"-p {name}"]))
     path = ":".join(filter(None, [step.env.get("PYTHONPATH"), str(checkout / folder)]))
     env = {**step.env, "PYTEST_ADDOPTS": options, "PYTHONPATH": path}

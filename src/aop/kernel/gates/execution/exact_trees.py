@@ -62,17 +62,26 @@ class ExactTree:
         reports = self._reports_now()
         problem = self._spoiled_report(reports) or self._spoiled_installation()
         tracked = self._tracked(reports)
-        left = self._kernel.git.worktrees.renew(
-            self.folder,
-            self._tree,
-            keep=(*self._extras.installed, *self._reports, *self._outputs),
-            ignored=self._kept == "outputs",
-        )
+        left = self._renew()
         self._put_back(reports, tracked)
         place_extras(self._kernel, self._tree, self.folder, self._policy.worktree)
         if len(steps) > 1 and left.changed:
             problem = f"steps that run at once may not change the tree, and {_shown(left.changed)} changed"
         return [*runs[:-1], _with_leavings(runs[-1], left, problem)]
+
+    def restore(self) -> None:
+        """Undo what ran after the reports were read."""
+        if self._kept != "all":
+            self._renew()
+            place_extras(self._kernel, self._tree, self.folder, self._policy.worktree)
+
+    def _renew(self) -> Leavings:
+        return self._kernel.git.worktrees.renew(
+            self.folder,
+            self._tree,
+            keep=(*self._extras.installed, *self._reports, *self._outputs),
+            ignored=self._kept == "outputs",
+        )
 
     def _reports_now(self) -> dict[str, str | None]:
         """Return the digests of the reports, by their paths from the root of the repository."""

@@ -13,6 +13,7 @@ from aop.kernel.config.gates import CoverageParser, Mode, ParserType, Profile, T
 from aop.kernel.config.policy import Policy
 from aop.kernel.gates.reports.canaries import Canary, WithoutCanaries, take_out_canaries
 from aop.kernel.gates.reports.coverage import LARGEST_REPORT, PARSERS, judge_coverage, parse_report
+from aop.kernel.gates.reports.listed_tests import listing_difference
 from aop.kernel.gates.reports.measurements import Report, ReportedTest, TestReport, UnreadableReport
 from aop.kernel.gates.reports.named_tests import fates_of_tests
 from aop.kernel.gates.reports.test_comparison import (
@@ -30,6 +31,7 @@ WRONG_CANARIES = (
     "AOP's own tests, one that must pass and one that must fail, are not in the report as they ran: the runner, a"
     " plugin or the code under test changes outcomes or writes the report itself, so the run proves nothing."
 )
+UNLISTED = "The runner lists its tests on the base, but not here, so nothing shows whether the report has them all."
 MOST_REPORT_FILES = 5_000
 UNKNOWN_BASE = "The gates left no test report on the base, so nothing shows whether tests are missing now."
 
@@ -131,6 +133,15 @@ def _with_canaries(outcome: ReportVerdict, found: WithoutCanaries, baseline: Tes
     if found.answered or baseline is None or not baseline.canaries or outcome.failure_code:
         return msgspec.structs.replace(outcome, tests=tests)
     return msgspec.structs.replace(outcome, tests=tests, failure_code=GateFailed.code, failure=WRONG_CANARIES)
+
+
+def with_listing(outcome: ReportVerdict, listed: Sequence[str] | None, baseline: TestBaseline | None) -> ReportVerdict:
+    """Add whether the report has the tests that the runner lists; where it does on the base, it must here."""
+    difference = UNLISTED if listed is None else listing_difference(listed, outcome.cases).text
+    tests = {**outcome.tests, "listed": not difference}
+    if not difference or baseline is None or not baseline.listed or outcome.failure_code:
+        return msgspec.structs.replace(outcome, tests=tests)
+    return msgspec.structs.replace(outcome, tests=tests, failure_code=GateFailed.code, failure=difference)
 
 
 def _compared(

@@ -147,3 +147,5 @@ class TestBaseline(Document, frozen=True, kw_only=True):
     """The names of those that ran and failed."""
     canaries: bool = False
     """Whether AOP's own tests answered as they must: where they do on the base, they must on a feature."""
+    listed: bool = False
+    """Whether the report has just the tests that the runner lists: where it has on the base, it must on a feature."""

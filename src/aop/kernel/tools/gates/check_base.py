@@ -20,7 +20,8 @@ from aop.kernel.gates.base.base_verdicts import (
     used_profiles,
     verdict_key,
 )
-from aop.kernel.gates.gate_runs import GatePlan, decisive_step, evidence_pointers, machine_identity, shared_identity
+from aop.kernel.gates.execution.gate_plans import GatePlan
+from aop.kernel.gates.gate_runs import decisive_step, evidence_pointers, machine_identity, shared_identity
 from aop.kernel.gateway.calls import Answer, Arguments, Call, Outcome, Tool
 from aop.kernel.gateway.role_sets import COORDINATORS
 from aop.kernel.record.documents.base import revise

@@ -16,6 +16,7 @@ from aop.kernel.features.worktree_hold import held_worktree, note_quarantined
 from aop.kernel.gates import gate_runs
 from aop.kernel.gates.base.base_tests import with_base_tests
 from aop.kernel.gates.base.baselines import tests_on_base
+from aop.kernel.gates.execution.gate_plans import GatePlan
 from aop.kernel.gates.progress import GATES_RUN, with_progress
 from aop.kernel.gates.steps import with_verdict
 from aop.kernel.gateway.calls import Answer, Call, ChangeArguments, Outcome, Tool, the_feature
@@ -92,9 +93,7 @@ def _refuse_other_profile(state: FeatureState, arguments: RunGatesArguments) -> 
         )
 
 
-def _run_in_worktree(
-    call: Call, state: FeatureState, plan: gate_runs.GatePlan, baseline: TestBaseline | None
-) -> GateRun:
+def _run_in_worktree(call: Call, state: FeatureState, plan: GatePlan, baseline: TestBaseline | None) -> GateRun:
     git = call.kernel.git
     checkout = git.worktrees.ensure(state.feature_id, state.branch)
     note_quarantined(call, state.feature_id, git.worktrees.clear_strays(state.feature_id, state.tree))
@@ -114,7 +113,7 @@ def _record(tx: Transaction, call: Call, arguments: RunGatesArguments, finished:
     return Answer(data=_result(stored, finished, reused=False), evidence=gate_runs.evidence_pointers(finished))
 
 
-def _reusable_run(call: Call, state: FeatureState, plan: gate_runs.GatePlan) -> GateRun | None:
+def _reusable_run(call: Call, state: FeatureState, plan: GatePlan) -> GateRun | None:
     """Return the newest run of this mode, if it passed on this machine with the same subject."""
     run_id = state.evidence.latest_by_mode.get(plan.mode)
     with call.kernel.record.read() as view:
