@@ -22,7 +22,7 @@ VERDICT = total=$$($(BIN)/coverage report --format=total) && \
 	echo "coverage $$total %, $$(awk "BEGIN {printf \"%.2f\", 100 - $$total}") points short of 100 %"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test cover again slow soak real conformance installed-real check tools format bench lock
+.PHONY: help setup demo test cover again slow soak mutants real conformance installed-real check tools format bench lock
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 13
@@ -53,6 +53,10 @@ slow: $(INSTALLED) ## run the tests that take long, most of them whole runs of `
 
 soak: $(INSTALLED) ## break operations at the system calls that write (needs strace); kill a server, its 16 clients, and a run
 	$(BIN)/python -m pytest tests -m soak -n auto --dist worksteal -rs
+
+mutants: $(INSTALLED) ## take out one control after the other: the tests that claim it must fail (MUTANTS="tokens gates/escape": only these)
+	$(COMPILE) src
+	$(BIN)/python -m tests.mutants.run --workers $(WORKERS) $(addprefix --only ,$(MUTANTS))
 
 real: $(INSTALLED) $(REAL)/.installed $(REAL)/.outbound ## try AOP with the programs of others: conformance suite, inspector, coding agents, MCP servers, small projects (needs npm)
 	$(PYTEST) tests/real -m real -rs
