@@ -1018,6 +1018,25 @@ class ModelQuotaReached(NoUsableAnswer):
     hint = "The feature continues by itself at the time that the provider named; `aop resume FEATURE` tries at once."
 
 
+class ProviderToolRefused(NoUsableAnswer):
+    """The coding agent asks its provider to search, fetch or run something for it."""
+
+    code = "provider_tool_refused"
+    move = Move.ASK_PERSON
+    hint = "Switch that tool off in the agent, or set `execution.provider_tools: allow` in policy.yaml."
+
+
+class RequestPartUnknown(NoUsableAnswer):
+    """A request of the coding agent has a part that AOP does not know."""
+
+    code = "request_part_unknown"
+    move = Move.ASK_PERSON
+    hint = (
+        "Install the version that AOP is tested with (`aop agents install PROVIDER`), or set"
+        " `execution.provider_tools: allow` in policy.yaml."
+    )
+
+
 class ReplayDiverged(Refusal):
     """The recording does not match the answers of the tools."""
 

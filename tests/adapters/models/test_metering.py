@@ -487,7 +487,10 @@ def test_a_tool_that_the_provider_would_run_is_taken_out_from_among_the_agents_o
     [
         ("anthropic", {"tools": [{"type": "web_fetch_20250910", "name": "w"}]}),
         ("anthropic", {"mcp_servers": [{"type": "url", "url": "https://x"}]}),
-        ("anthropic", {"messages": [{"content": [{"source": {"type": "url", "url": "https://x/?q=secret"}}]}]}),
+        (
+            "anthropic",
+            {"messages": [{"content": [{"type": "image", "source": {"type": "url", "url": "https://x/?q=secret"}}]}]},
+        ),
         ("chat", {"web_search_options": {"search_context_size": "low"}}),
         ("chat", {"messages": [{"content": [{"type": "image_url", "image_url": {"url": "https://x"}}]}]}),
         ("responses", {"tools": [{"type": "file_search"}, {"type": "computer_use_preview"}]}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # it brings a web server along
     from aop.adapters.models.metering.sessions import Meter
 
 
+_REFUSED = (Outcome.PROVIDER_TOOL, Outcome.UNKNOWN_PART)
 Access: TypeAlias = Callable[[Vendor, FeatureId, Role, str | None], "AbstractContextManager[Meter]"]
 """Opens a meter between a session and its model; the last argument names the variable that holds the key."""
 
@@ -80,8 +82,7 @@ def _log_refused_tools(report: MeterReport, log: Path) -> None:
     lines = [
         f"Removed from {count(n, 'request')}: the provider's own tool `{name}`." for name, n in report.removed.items()
     ]
-    refused = report.outcomes.get(Outcome.PROVIDER_TOOL)
-    if refused:
-        lines.append(f"Refused {count(refused, 'request')} that asked the provider to connect elsewhere for the agent.")
+    refused = Counter(each.said for each in report.exchanges if each.outcome in _REFUSED)
+    lines += [f"Refused {count(n, 'request')}: {said}" for said, n in refused.items()]
     if lines:
         log.write_text("\n".join(lines) + "\n")

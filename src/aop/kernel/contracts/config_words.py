@@ -88,8 +88,8 @@ KEY_WORDS: Mapping[str, str] = {
     "execution.network": "`none`, or `host` where a gate needs the network.",
     "execution.provider_tools": (
         "Whether the provider of an agent's model may search the web, fetch addresses, run code and call servers for "
-        "it. `deny`: such a tool is taken out of the agent's requests, and a request that asks for nothing else is "
-        "refused. `allow`: they pass."
+        "it. `deny`: such a tool is taken out of the agent's requests, and a request that asks for nothing else, or "
+        "has a part that AOP does not know, is refused. `allow`: they pass."
     ),
     "execution.limits.memory_bytes": "The memory of a step; `0`, here and in the other limits, means no limit.",
     "execution.limits.processes": "How many processes and threads a step may have at a time.",

@@ -40,6 +40,8 @@ RETRIES: Mapping[str, int] = {
             errors.ModelPriceUnknown.code,
             errors.ModelRequestRejected.code,
             errors.ModelSupportMissing.code,
+            errors.ProviderToolRefused.code,
+            errors.RequestPartUnknown.code,
         ),
         0,
     ),

@@ -23,6 +23,8 @@ from aop.core.errors import (
     ModelQuotaReached,
     ModelRateLimited,
     NoUsableAnswer,
+    ProviderToolRefused,
+    RequestPartUnknown,
 )
 from aop.core.exit_codes import signal_name
 from aop.kernel.ports.processes import CommandResult, Ending
@@ -30,6 +32,7 @@ from aop.kernel.ports.processes import CommandResult, Ending
 AUTH_REQUIRED = -32000
 """The error number of the Agent Client Protocol for an agent without a log-in."""
 _NO_PERMISSION = (401, 403)
+_REFUSED_HERE = {Outcome.PROVIDER_TOOL: ProviderToolRefused, Outcome.UNKNOWN_PART: RequestPartUnknown}
 _CANNOT_EXECUTE, _NOT_FOUND = 126, 127
 _LOG_IN = re.compile(
     r"not logged in|log ?in required|please (?:run /?log ?in|log ?in|sign in)|/login\b|invalid (?:api|x-api)[- ]key"
@@ -72,12 +75,15 @@ def model_fault(error: Mapping[str, Any]) -> NoUsableAnswer:
 
 def clearest_fault(fault: NoUsableAnswer, metered: MeterReport) -> NoUsableAnswer:
     """Return the fault of a turn, or the provider's refusal of its last request, which explains it better."""
-    last = next((each for each in reversed(metered.exchanges) if each.model), None)
+    facts: Mapping[str, Any] = fault.facts
+    last = next((each for each in reversed(metered.exchanges) if each.model or each.outcome in _REFUSED_HERE), None)
+    if last is not None and last.outcome in _REFUSED_HERE:
+        said = last.said.partition(": ")[2]
+        return _REFUSED_HERE[last.outcome](f"A request of the agent was not forwarded. {said}", **facts)
     if last is None or last.outcome is not Outcome.PROVIDER_REFUSED:
         return fault
     if last.status in _NO_PERMISSION:
         said = f"The provider rejects the key of the agent (HTTP status {last.status})."
-        facts: Mapping[str, Any] = fault.facts
         return AgentNotLoggedIn(said, **facts)
     if last.quota is not None:
         said = f"The provider limits the requests of the agent (HTTP status {last.status})."

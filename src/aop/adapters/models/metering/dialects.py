@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from aop.adapters.models.metering.provider_tools import ANTHROPIC, GOOGLE, OPENAI, OwnTools
+from aop.adapters.models.metering.request_shapes import CHAT, CONTENTS, MESSAGES, RESPONSES, Members
 from aop.brains.conversation import TokenCounts
 
 _MOST_TOKENS = 10**12
@@ -20,6 +21,8 @@ class Route(Struct, frozen=True, kw_only=True):
     method: str
     path: re.Pattern[str]
     """With the group `model` if the path names the model."""
+    shape: Members
+    """The parts that its body may have."""
     costs: bool = False
 
 
@@ -49,8 +52,15 @@ KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key")
 _MODEL = r"(?P<model>[A-Za-z0-9][A-Za-z0-9._-]*)"
 
 
-def _route(method: str, path: str, *, costs: bool = False) -> Route:
-    return Route(method=method, path=re.compile(path), costs=costs)
+_NO_BODY = Members(known={})
+
+
+def _post(path: str, shape: Members, *, costs: bool = False) -> Route:
+    return Route(method="POST", path=re.compile(path), shape=shape, costs=costs)
+
+
+def _get(path: str) -> Route:
+    return Route(method="GET", path=re.compile(path), shape=_NO_BODY)
 
 
 _ANTHROPIC_KINDS = {
@@ -145,12 +155,12 @@ def _count(reported: Mapping[str, Any], name: str) -> int | None:
 _OPENAI = Dialect(
     prefix="/v1",
     routes=(
-        _route("POST", r"/v1/responses", costs=True),
-        _route("POST", r"/v1/responses/compact", costs=True),
-        _route("POST", r"/v1/responses/input_tokens"),
-        _route("POST", r"/v1/chat/completions", costs=True),
+        _post(r"/v1/responses", RESPONSES, costs=True),
+        _post(r"/v1/responses/compact", RESPONSES, costs=True),
+        _post(r"/v1/responses/input_tokens", RESPONSES),
+        _post(r"/v1/chat/completions", CHAT, costs=True),
         # Some model names contain `/`; `..` must not match, since it would reach other paths with the key.
-        _route("GET", r"/v1/models(/[A-Za-z0-9][A-Za-z0-9._:-]*)*"),
+        _get(r"/v1/models(/[A-Za-z0-9][A-Za-z0-9._:-]*)*"),
     ),
     key_header="authorization",
     key_form="Bearer {}",
@@ -162,9 +172,9 @@ _OPENAI = Dialect(
 DIALECTS: Mapping[str, Dialect] = {
     "anthropic": Dialect(
         routes=(
-            _route("POST", r"/v1/messages", costs=True),
-            _route("POST", r"/v1/messages/count_tokens"),
-            _route("GET", rf"/v1/models(/{_MODEL})?"),
+            _post(r"/v1/messages", MESSAGES, costs=True),
+            _post(r"/v1/messages/count_tokens", MESSAGES),
+            _get(rf"/v1/models(/{_MODEL})?"),
         ),
         key_header="x-api-key",
         error=_anthropic_error,
@@ -173,9 +183,9 @@ DIALECTS: Mapping[str, Dialect] = {
     ),
     "google": Dialect(
         routes=(
-            _route("POST", rf"/v1(alpha|beta)?/models/{_MODEL}:(generateContent|streamGenerateContent)", costs=True),
-            _route("POST", rf"/v1(alpha|beta)?/models/{_MODEL}:countTokens"),
-            _route("GET", rf"/v1(alpha|beta)?/models(/{_MODEL})?"),
+            _post(rf"/v1(alpha|beta)?/models/{_MODEL}:(generateContent|streamGenerateContent)", CONTENTS, costs=True),
+            _post(rf"/v1(alpha|beta)?/models/{_MODEL}:countTokens", CONTENTS),
+            _get(rf"/v1(alpha|beta)?/models(/{_MODEL})?"),
         ),
         key_header="x-goog-api-key",
         error=_google_error,

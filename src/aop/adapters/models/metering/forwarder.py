@@ -213,6 +213,7 @@ class _PassedAnswer:
         self.sent: AdmittedRequest | None = None
         self.reader: AnswerReader | None = None
         self.quota: Quota | None = None
+        self._said = ""
 
     @property
     def is_free(self) -> bool:
@@ -220,7 +221,7 @@ class _PassedAnswer:
 
     async def refuse(self, outcome: Outcome, status: int, why: str) -> None:
         """Answer with an error in the provider's format, unless an answer has already started."""
-        self._outcome = outcome
+        self._outcome, self._said = outcome, why
         if self._status:
             return
         retry = str(status >= 500).lower()
@@ -260,6 +261,7 @@ class _PassedAnswer:
                 seconds=self._session.clock() - self._began,
                 removed=self.sent.removed if self.sent else (),
                 quota=self.quota,
+                said=self._said,
             )
         )
 

@@ -1,30 +1,34 @@
 """Provider tools: search, fetch and code tools that would run outside the sandbox.
 
-The tools that an agent runs itself are a known list; every other tool counts as the provider's.
+A request is read as data, by the shape of its family: tools are found wherever that may carry them. The tools that an
+agent runs itself are a known list; every other tool counts as the provider's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
 
+from aop.adapters.models.metering.request_shapes import Kinds, Leaf, Members, Shape, plain_name
+from aop.core.text.visible import visible
+
 Body = dict[str, Any]
 
 _NAME_CHARS = 60
+_MOST_NAMES = 10
 
 
 class OwnTools(Struct, frozen=True, kw_only=True):
-    """The marks of tools that the agent runs itself, and of other requests for provider tools."""
+    """The marks of tools that the agent runs itself."""
 
     kinds: frozenset[str] = frozenset()
     """The types of such tools; an empty type is listed where a tool need not have one."""
     kinds_beginning: tuple[str, ...] = ()
     members: frozenset[str] = frozenset()
     """The members of an entry that hold such tools, for families without types; in plain form."""
-    reaching: frozenset[str] = frozenset()
-    """Members of a request that ask for provider tools in another way; in plain form."""
 
 
 class CleanedRequest(Struct, frozen=True, kw_only=True):
@@ -34,41 +38,112 @@ class CleanedRequest(Struct, frozen=True, kw_only=True):
     removed: tuple[str, ...] = ()
     """The provider's tools that were removed; the agent's own tools remain."""
     denied: tuple[str, ...] = ()
-    """Parts that cannot be removed without changing the request: it is refused."""
+    """Requests for the provider's tools that cannot be removed without changing the rest."""
+    unknown: tuple[str, ...] = ()
+    """Parts that are not known, and could carry such a tool."""
 
 
 ANTHROPIC = OwnTools(
-    kinds=frozenset(("", "custom")),
-    kinds_beginning=("bash_", "text_editor_", "memory_", "tool_search_tool_"),
-    reaching=frozenset(("mcpservers", "container")),
+    kinds=frozenset(("", "custom")), kinds_beginning=("bash_", "text_editor_", "memory_", "tool_search_tool_")
 )
 OPENAI = OwnTools(
     kinds=frozenset(("function", "custom", "namespace", "local_shell", "apply_patch", "tool_search")),
-    reaching=frozenset(("websearchoptions", "searchparameters", "plugins", "prompt")),
 )
 GOOGLE = OwnTools(members=frozenset(("functiondeclarations",)))
 
-
-def without_provider_tools(body: Body, own: OwnTools) -> CleanedRequest:
-    """Remove the provider's own tools from a request, and name the parts that cannot be removed."""
-    asks = [name for name, value in body.items() if _plain(name) in own.reaching and value]
-    said = [value for name, value in body.items() if _plain(name) in _CONTENT_MEMBERS]
-    denied = [*asks, *(["an address to fetch"] if _has_address(said) else [])]
-    kept, removed = dict(body), []
-    for name, tools in body.items():
-        if _plain(name) == "tools" and tools:
-            kept[name], others = _own_tools(tools, own)
-            removed += others
-            if not kept[name]:
-                denied += others
-    inner = next((name for name in body if _plain(name) == "generatecontentrequest"), None)
-    if inner is not None and isinstance(body[inner], dict):
-        within = without_provider_tools(body[inner], own)
-        kept[inner], removed, denied = within.body, [*removed, *within.removed], [*denied, *within.denied]
-    return CleanedRequest(body=kept if removed else body, removed=_short_names(removed), denied=_short_names(denied))
+_REACHING = frozenset(
+    (
+        *("mcpservers", "container", "websearchoptions", "searchparameters", "plugins", "prompt", "conversation"),
+        *("cachedcontent", "enablesearch", "searchoptions"),
+    )
+)
+"""Members of a request that ask for the provider's tools, or for stored parts that may hold some; in plain form."""
+_SEARCHING_MODEL = re.compile(r":online\b|-search-|deep-research|(?:^|/)sonar")
 
 
-def _own_tools(tools: Any, own: OwnTools) -> tuple[list[Any], list[str]]:
+def searches_by_itself(model: str) -> bool:
+    """Tell whether the name of a model says that it always searches the web."""
+    return _SEARCHING_MODEL.search(model) is not None
+
+
+def without_provider_tools(body: Body, shape: Members, own: OwnTools) -> CleanedRequest:
+    """Remove the provider's own tools from a request, and name the parts that cannot be removed or are not known."""
+    reading = _Reading(own)
+    cleaned = reading.read(body, shape, "")
+    return CleanedRequest(
+        body=cleaned if reading.removed else body,
+        removed=_short_names(reading.removed),
+        denied=_short_names(reading.denied),
+        unknown=_short_names(reading.unknown),
+    )
+
+
+class _Reading:
+    """One reading of a request; shapes end at a fixed depth, however deep the request is."""
+
+    def __init__(self, own: OwnTools) -> None:
+        self._own = own
+        self.removed: list[str] = []
+        self.denied: list[str] = []
+        self.unknown: list[str] = []
+
+    def read(self, value: Any, shape: Shape, place: str) -> Any:
+        """Return a value without the provider's tools."""
+        if isinstance(shape, Leaf):
+            return self._read_leaf(value, shape)
+        if isinstance(value, list):
+            return [self._read_one(each, shape, f"{place}[]") for each in value]
+        return self._read_one(value, shape, place)
+
+    def _read_one(self, value: Any, shape: Members | Kinds, place: str) -> Any:
+        if isinstance(value, dict):
+            members = shape if isinstance(shape, Members) else self._members_of(value, shape, place)
+            return value if members is None else self._read_object(value, members, place)
+        if isinstance(value, list):
+            self.unknown.append(f"{place}[]")
+        elif isinstance(shape, Members):
+            self._read_leaf(value, shape.text)
+        return value
+
+    def _members_of(self, value: Body, shape: Kinds, place: str) -> Members | None:
+        kind = value.get("type")
+        members = shape.untyped if kind is None else shape.known.get(kind) if isinstance(kind, str) else None
+        if members is None:
+            self.unknown.append(f"{place}.type={kind}" if kind is not None else f"{place} without a type")
+        return members
+
+    def _read_object(self, value: Body, shape: Members, place: str) -> Body:
+        read: Body = {}
+        for name, inner in value.items():
+            plain, within = plain_name(name), f"{place}.{name}" if place else name
+            if plain in shape.known:
+                read[name] = self.read(inner, shape.known[plain], within)
+                continue
+            read[name] = inner
+            if inner:
+                (self.denied if plain in _REACHING else self.unknown).append(within)
+        return read
+
+    def _read_leaf(self, value: Any, leaf: Leaf) -> Any:
+        if leaf is Leaf.TOOLS and value:
+            kept, others = _own_tools(value, self._own)
+            self.removed += others
+            if not kept:
+                self.denied += others
+            return kept
+        if value and _is_fetched(value, leaf):
+            self.denied.append("an address to fetch")
+        return value
+
+
+def _is_fetched(value: Any, leaf: Leaf) -> bool:
+    """Tell whether the provider would fetch a value."""
+    if leaf not in (Leaf.ADDRESS, Leaf.FILE) or (isinstance(value, str) and value.startswith("data:")):
+        return False
+    return leaf is Leaf.ADDRESS or not isinstance(value, str) or ":" in value
+
+
+def _own_tools(tools: Any, own: OwnTools, *, nested: bool = False) -> tuple[list[Any], list[str]]:
     """Return the tools that the agent runs, and the names of those that the provider runs."""
     kept: list[Any] = []
     removed: list[str] = []
@@ -76,11 +151,11 @@ def _own_tools(tools: Any, own: OwnTools) -> tuple[list[Any], list[str]]:
         if not isinstance(tool, dict):
             removed.append(str(type(tool).__name__))
         elif own.members:
-            foreign = [name for name in tool if _plain(name) not in own.members]
+            foreign = [name for name in tool if plain_name(name) not in own.members]
             removed += foreign
             kept += [{name: tool[name] for name in tool if name not in foreign}] if len(foreign) < len(tool) else []
-        elif _is_own(str(tool.get("type") or ""), own):
-            inner, others = _own_tools(tool["tools"], own) if tool.get("tools") else ([], [])
+        elif _is_own(str(tool.get("type") or ""), own) and not (nested and tool.get("tools")):
+            inner, others = _own_tools(tool["tools"], own, nested=True) if tool.get("tools") else ([], [])
             removed += others
             kept.append({**tool, "tools": inner} if others else tool)
         else:
@@ -92,37 +167,5 @@ def _is_own(kind: str, own: OwnTools) -> bool:
     return kind in own.kinds or kind.startswith(own.kinds_beginning)
 
 
-def _plain(name: str) -> str:
-    """Return a name without case and underscores: some providers accept `google_search` and `googleSearch`."""
-    return name.replace("_", "").lower()
-
-
 def _short_names(names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(sorted({name[:_NAME_CHARS] for name in names}))
-
-
-_CONTENT_MEMBERS = ("messages", "input", "contents")
-_DATA_OF_TOOLS = ("input", "args", "arguments", "response")
-"""Members with data of tool calls, in which an address is only text."""
-_ADDRESS_MEMBERS = {"source": ("url",), "imageurl": ("", "url"), "fileurl": ("",), "filedata": ("fileUri", "file_uri")}
-"""Members of a part that hold an image or a file, and the member with its address."""
-
-
-def _has_address(said: list[Any]) -> bool:
-    """Tell whether the content names an address that the provider would fetch."""
-    open_parts = list(said)
-    while open_parts:
-        part = open_parts.pop()
-        if isinstance(part, dict):
-            if any(_holds_address(_plain(name), value) for name, value in part.items()):
-                return True
-            open_parts += [value for name, value in part.items() if name not in _DATA_OF_TOOLS]
-        elif isinstance(part, list):
-            open_parts += part
-    return False
-
-
-def _holds_address(name: str, value: Any) -> bool:
-    inner: Mapping[str, Any] = value if isinstance(value, dict) else {"": value}
-    addresses = [inner.get(member) for member in _ADDRESS_MEMBERS.get(name, ())]
-    return any(isinstance(each, str) and not each.startswith("data:") for each in addresses)
+    return tuple(sorted({visible(name)[:_NAME_CHARS] for name in names}))[:_MOST_NAMES]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hmac import compare_digest
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -11,9 +11,10 @@ import msgspec
 from msgspec import Struct
 
 from aop.adapters.models.metering.dialects import KEY_HEADERS, Dialect, Route
-from aop.adapters.models.metering.provider_tools import without_provider_tools
+from aop.adapters.models.metering.provider_tools import searches_by_itself, without_provider_tools
 from aop.adapters.models.metering.tallies import Outcome
 from aop.brains.names import ModelName
+from aop.core.errors import ProviderToolRefused, RequestPartUnknown
 
 LARGEST_BODY = 64 * 1024 * 1024
 _NOT_FORWARDED = frozenset(
@@ -103,9 +104,10 @@ def _read(
         return RejectedRequest(status=400, why="Background requests are not supported: their tokens cannot be counted.")
     removed: tuple[str, ...] = ()
     if not terms.provider_tools:
-        without = without_provider_tools(content, terms.dialect.own)
-        if without.denied:
-            return RejectedRequest(status=400, why=_denied_text(without.denied), outcome=Outcome.PROVIDER_TOOL)
+        without = without_provider_tools(content, route.shape, terms.dialect.own)
+        denied = (*without.denied, *([model] if searches_by_itself(model) else []))
+        if denied or without.unknown:
+            return _rejected_parts(denied, without.unknown)
         content, removed = without.body, without.removed
     return msgspec.structs.replace(
         admitted,
@@ -116,9 +118,16 @@ def _read(
     )
 
 
-def _denied_text(names: Iterable[str]) -> str:
-    listed = ", ".join(f"`{name}`" for name in names)
-    return f"The policy (`execution.provider_tools`) does not allow the provider's own tools: {listed}."
+def _rejected_parts(denied: Sequence[str], unknown: Sequence[str]) -> RejectedRequest:
+    listed = ", ".join(f"`{name}`" for name in denied or unknown)
+    if denied:
+        why = f"The policy (`execution.provider_tools`) does not allow the provider's own tools: {listed}."
+        return RejectedRequest(status=400, why=f"{ProviderToolRefused.code}: {why}", outcome=Outcome.PROVIDER_TOOL)
+    why = (
+        f"AOP does not know these parts of the request, which could carry the provider's own tools: {listed}."
+        " `execution.provider_tools: allow` forwards them."
+    )
+    return RejectedRequest(status=400, why=f"{RequestPartUnknown.code}: {why}", outcome=Outcome.UNKNOWN_PART)
 
 
 def _matches(route: Route, request: IncomingRequest) -> bool:

@@ -38,6 +38,8 @@ class Outcome(StrEnum):
     NOT_ALLOWED = "not_allowed"
     PROVIDER_TOOL = "provider_tool"
     """It asked for the provider's own tools, and was refused here."""
+    UNKNOWN_PART = "unknown_part"
+    """It had a part that could carry such tools, and was refused here."""
 
 
 class CountedExchange(Struct, frozen=True, kw_only=True):
@@ -57,6 +59,8 @@ class CountedExchange(Struct, frozen=True, kw_only=True):
     """The provider's own tools that were removed from the request."""
     quota: Quota | None = None
     """The limit that a refusal of the provider tells of."""
+    said: str = ""
+    """Why the meter refused it; empty if it did not."""
 
 
 class MeterReport(Struct, frozen=True, kw_only=True):
