@@ -17,7 +17,7 @@ from statistics import median
 
 from msgspec import Struct
 
-from aop.adapters.agents.vendors.catalogue import VENDORS
+from aop.adapters.agents.vendors.catalogue import vendors_of
 from aop.adapters.agents.vendors.programs import installed_program
 from aop.kernel.config.agents import Provider
 from bench.effort import Effort
@@ -101,7 +101,7 @@ def agents(effort: Effort) -> Iterator[Measurement]:
 
 
 def _program() -> str | None:
-    known = installed_program(VENDORS[Provider.CLAUDE], os.environ)
+    known = installed_program(vendors_of(None, os.environ)[Provider.CLAUDE], os.environ)
     return known or shutil.which("claude", path=str(_MADE_FOR_TESTS))
 
 

@@ -830,7 +830,7 @@ class UnsupportedAgentProvider(Refusal):
 
     code = "unsupported_agent_provider"
     move = Move.CORRECT_USAGE
-    hint = "Choose one of: codex, claude, gemini, custom, model."
+    hint = "Choose one that `aop agents` lists, `custom`, or `model`."
 
 
 class ProviderAuthMissing(Refusal):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from msgspec import Struct
 
 from aop.core.errors import AgentProviderNotConfigured, UnsupportedAgentProvider
 from aop.core.roles import Role
 from aop.core.text.suggestions import did_you_mean
-from aop.kernel.config.agents import Provider, Runtime
+from aop.kernel.config.agents import Runtime, known_providers
 from aop.kernel.record.documents.runs import RunProvider
 from aop.supervisor.workers import ProviderChoice
 
@@ -39,10 +39,14 @@ def provider_choices(
     environment: ProviderPreference,
     runtime: Runtime,
     before: Mapping[str, RunProvider] = NO_PROVIDERS,
+    *,
+    known: Collection[str] = known_providers(),
 ) -> dict[Role, ProviderChoice]:
     """Return the agent for each role. Raises: AgentProviderNotConfigured, UnsupportedAgentProvider."""
     # `before` holds the agents of the run that is resumed: they count where nothing else chooses one.
-    return {role: provider_choice(role, command_line, environment, runtime, before.get(role)) for role in ROLES}
+    return {
+        role: provider_choice(role, command_line, environment, runtime, before.get(role), known=known) for role in ROLES
+    }
 
 
 def provider_choice(
@@ -51,6 +55,8 @@ def provider_choice(
     environment: ProviderPreference,
     runtime: Runtime,
     before: RunProvider | None = None,
+    *,
+    known: Collection[str] = known_providers(),
 ) -> ProviderChoice:
     """Return the agent for one role. Raises: AgentProviderNotConfigured, UnsupportedAgentProvider."""
     preferences = [command_line, environment, *_preferences(role, runtime)]
@@ -58,7 +64,7 @@ def provider_choice(
         preferences.append(
             ProviderPreference(provider=before.provider, model=before.model, config_env=before.provider_config_ref)
         )
-    return _choice(role, preferences)
+    return _choice(role, preferences, known)
 
 
 def _preferences(role: Role, runtime: Runtime) -> list[ProviderPreference]:
@@ -73,14 +79,17 @@ def _preferences(role: Role, runtime: Runtime) -> list[ProviderPreference]:
     return [*own, default]
 
 
-def _choice(role: Role, preferences: list[ProviderPreference]) -> ProviderChoice:
+def _choice(role: Role, preferences: list[ProviderPreference], known: Collection[str]) -> ProviderChoice:
     provider = next((preference.provider for preference in preferences if preference.provider), None)
     if provider is None:
         raise AgentProviderNotConfigured(f"No coding agent is chosen for the role {role}.", role=role)
-    if provider not in set(Provider):
-        meant = did_you_mean(provider, Provider)
+    if provider not in known:
+        meant = did_you_mean(provider, known)
         raise UnsupportedAgentProvider(
-            f"There is no provider `{provider[:80]}`.{meant}", provider=provider[:80], role=role
+            f"There is no provider `{provider[:80]}`.{meant}",
+            hint=f"Choose one of: {', '.join(known)}.",
+            provider=provider[:80],
+            role=role,
         )
     # A model and its settings belong to one provider: those given for another provider do not apply.
     fitting = [preference for preference in preferences if preference.provider in (None, provider)]

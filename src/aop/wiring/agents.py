@@ -8,9 +8,11 @@ from typing import TypeAlias
 
 from aop.adapters.agents import contexts, staff
 from aop.adapters.agents.gated import chosen_agent, workflow_scratch
+from aop.adapters.agents.vendors.catalogue import vendors_of
 from aop.brains.ports import Brain
 from aop.core.roles import Role
 from aop.gated.driver import Agent
+from aop.kernel.config.agents import known_providers
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.tokens import Tokens
 from aop.supervisor.turns import Staff
@@ -19,6 +21,11 @@ from aop.wiring.build import App, build_brain
 
 ServeMcp: TypeAlias = Callable[[Gateway, Tokens, Callable[[str], None]], AbstractContextManager[str]]
 """Serves MCP over HTTP for as long as the context lasts, and gives the address."""
+
+
+def providers_here(app: App) -> tuple[str, ...]:
+    """Return the names of all providers: AOP's, the repository's and the user's. Raises: InvalidConfiguration."""
+    return known_providers(vendors_of(app.gateway.kernel.config().agents, app.settings.environ))
 
 
 def agent_staff(app: App, choices: Mapping[Role, ProviderChoice], mcp_url: str = "") -> Staff:

@@ -22,7 +22,7 @@ from aop.kernel.gateway.principals import Principal
 from aop.kernel.ports.handed_in import Report
 from aop.supervisor.providers import ROLES, ProviderPreference, provider_choice
 from aop.supervisor.workers import ProviderChoice
-from aop.wiring.agents import ServeMcp, gated_agent, mcp_server_for
+from aop.wiring.agents import ServeMcp, gated_agent, mcp_server_for, providers_here
 from aop.wiring.build import App, make_ready_for_threads
 
 
@@ -47,7 +47,8 @@ def choose_agent(app: App, preference: ProviderPreference, name: str, master_pla
     Raises: AgentProviderNotConfigured, UnsupportedAgentProvider, ProviderAuthMissing, and what the plan is refused for.
     """
     runtime = app.gateway.kernel.config().agents.runtime
-    choice = provider_choice(Role.SWE, preference, ProviderPreference.from_env(app.settings.environ), runtime)
+    environment, known = ProviderPreference.from_env(app.settings.environ), providers_here(app)
+    choice = provider_choice(Role.SWE, preference, environment, runtime, known=known)
     gated_agent(app, choice)
     refuse_without_plan(app.gateway.kernel, name, master_plan)
     return choice

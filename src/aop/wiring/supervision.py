@@ -30,7 +30,7 @@ from aop.supervisor.specs.features import WantedFeature
 from aop.supervisor.supervisor import NO_DEPENDENCIES, Supervisor
 from aop.supervisor.turns import Staff
 from aop.supervisor.workers import ProviderChoice
-from aop.wiring.agents import ServeMcp, agent_staff, mcp_server_for
+from aop.wiring.agents import ServeMcp, agent_staff, mcp_server_for, providers_here
 from aop.wiring.build import App, build_brain, make_ready_for_threads
 
 NOTIFICATION_SECONDS = 15.0
@@ -97,7 +97,8 @@ def plan_run(
     """
     config = app.gateway.kernel.config()
     environment = ProviderPreference.from_env(app.settings.environ)
-    chosen = provider_choices(preference, environment, config.agents.runtime, before)
+    known = providers_here(app)
+    chosen = provider_choices(preference, environment, config.agents.runtime, before, known=known)
     agent_staff(app, chosen)
     limits = limits_of(config.policy.supervisor, active_features=max_active)
     return RunPlan(features=features, depends_on=depends_on, choices=chosen, limits=limits)

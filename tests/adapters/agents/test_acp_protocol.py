@@ -12,7 +12,8 @@ import msgspec
 import pytest
 
 from aop.adapters.agents.staff import needs_mcp_server
-from aop.adapters.agents.vendors.acp_families import family_of
+from aop.adapters.agents.vendors.acp_commands import metered_vendor
+from aop.adapters.agents.vendors.catalogue import vendors_of
 from aop.adapters.agents.workers.acp_protocol import AcpTurn, Conversation, is_permitted
 from aop.adapters.agents.workers.named_pipes import NamedPipes
 from aop.core.roles import Role
@@ -70,20 +71,21 @@ def test_what_is_no_tool_call_is_judged_without_breaking(said: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "family"),
+    ("command", "provider"),
     [
-        ("gemini --acp", "gemini"),
-        ("npx -y @google/gemini-cli@0.61.0 --acp", "gemini"),
-        ("node /opt/claude-agent-acp", "claude"),
+        ("gemini --acp", "gemini-acp"),
+        ("npx -y @google/gemini-cli@0.61.0 --acp", "gemini-acp"),
+        ("node /opt/claude-agent-acp", "claude-acp"),
+        ("claude-code-acp", "claude-acp"),
         ("codex-acp", None),
         ("my-agent --like gemini", None),
     ],
 )
-def test_the_family_of_an_agent_is_told_by_its_program_alone(command: str, family: str | None) -> None:
+def test_the_row_of_an_agent_is_found_by_its_program_alone(command: str, provider: str | None) -> None:
     keys = {"GEMINI_API_KEY": "k", "ANTHROPIC_API_KEY": "k", "OPENAI_API_KEY": "k"}
-    found = family_of(command.split(), keys)
-    assert (found and str(found.provider)) == family
-    assert family_of(command.split(), {}) is None
+    found = metered_vendor(command.split(), keys, vendors_of(None, {}))
+    assert (found and found.provider) == provider
+    assert metered_vendor(command.split(), {}, vendors_of(None, {})) is None
 
 
 class Scripted:

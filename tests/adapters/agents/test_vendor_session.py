@@ -5,15 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from aop.adapters.agents.prompts import session_prompt
-from aop.adapters.agents.vendors.catalogue import VENDORS, AgentSession, Vendor
+from aop.adapters.agents.vendors.catalogue import Vendor, row_text, vendors_of
+from aop.adapters.agents.vendors.launch import AgentSession
 from aop.adapters.agents.workers.vendor_session import answer_of
 from aop.core.errors import NoUsableAnswer
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.config.agents import Provider
+from aop.kernel.config.loader import ConfigText, load_providers
 from aop.kernel.gates.qa_index import Mark
 from aop.kernel.ports.processes import CommandResult, Ending
 from aop.supervisor.workers import Note, PatchProposal, WorkerInput, WorkerRequest
@@ -21,6 +24,7 @@ from aop.supervisor.workers import Note, PatchProposal, WorkerInput, WorkerReque
 ENDED = CommandResult(
     ending=Ending.EXITED, exit_code=0, seconds=1.0, sandbox_level="bubblewrap", log_bytes=0, log_truncated=False
 )
+SHIPPED = vendors_of(None, {})
 NOTE = {"type": "NOTE", "note": "Seen."}
 REQUEST = {"type": "REQUEST", "request": "question", "detail": {"question": "Which?"}}
 PATCH = {"type": "PATCH", "unified_diff": "submitted"}
@@ -73,13 +77,44 @@ def session(home: Path, role: Role, *, sandboxed: bool) -> AgentSession:
     )
 
 
-@pytest.mark.parametrize("vendor", VENDORS.values(), ids=lambda vendor: str(vendor.provider))
+@pytest.mark.parametrize("vendor", SHIPPED.values(), ids=lambda vendor: str(vendor.provider))
 def test_the_token_is_on_no_command_line_and_in_no_file_and_the_model_is_handed_on(
     tmp_path: Path, vendor: Vendor
 ) -> None:
     launch = vendor.launch(session(tmp_path, Role.BUILDER, sandboxed=True))
-    assert "the-token" not in " ".join([*launch.words, *launch.files.values(), *launch.env.values()])
-    assert "a-model" in launch.words
+    texts = " ".join([*launch.words, *launch.files.values(), *launch.env.values()])
+    assert "the-token" not in texts
+    assert "{{" not in texts
+    assert ("a-model" in texts) is vendor.row.uses("model")
+
+
+def test_the_rows_that_are_shipped_are_those_that_a_run_may_choose() -> None:
+    assert set(SHIPPED) == set(Provider) - {Provider.CUSTOM, Provider.MODEL}
+
+
+@pytest.mark.parametrize("vendor", SHIPPED.values(), ids=lambda vendor: str(vendor.provider))
+def test_a_row_that_is_printed_and_kept_by_the_user_is_the_same_row(tmp_path: Path, vendor: Vendor) -> None:
+    (tmp_path / "aop").mkdir()
+    (tmp_path / "aop/agents.yaml").write_text(row_text(vendor))
+    assert vendors_of(None, {"XDG_CONFIG_HOME": str(tmp_path)})[vendor.provider] == vendor
+
+
+def test_a_model_name_with_a_quote_stays_inside_its_string(tmp_path: Path) -> None:
+    text = """\
+version: 1
+providers:
+  mine:
+    title: Mine
+    acp: [mine]
+    endpoint: {family: openai, url: "https://example.com", url_variable: MINE_URL}
+    key_variable: MINE_KEY
+    environment: {KEY: "{{model_key}}"}
+    files: {config.json: '{"model": "{{model}}", "url": "{{model_url}}"}'}
+"""
+    mine = load_providers(ConfigText(source="agents.yaml", content=text.encode()))["mine"]
+    asked = msgspec.structs.replace(session(tmp_path, Role.BUILDER, sandboxed=True), model='a"b\\c')
+    written = msgspec.json.decode(Vendor(provider="mine", row=mine).launch(asked).files["config.json"])
+    assert written == {"model": 'a"b\\c', "url": "http://127.0.0.1:2"}
 
 
 @pytest.mark.parametrize(
@@ -93,7 +128,7 @@ def test_the_token_is_on_no_command_line_and_in_no_file_and_the_model_is_handed_
 def test_only_who_changes_files_in_a_sandbox_gets_a_shell(
     tmp_path: Path, role: Role, tools: str, *, sandboxed: bool
 ) -> None:
-    words = VENDORS[Provider.CLAUDE].launch(session(tmp_path, role, sandboxed=sandboxed)).words
+    words = SHIPPED[Provider.CLAUDE].launch(session(tmp_path, role, sandboxed=sandboxed)).words
     assert words[words.index("--tools") + 1] == tools
 
 
@@ -110,7 +145,7 @@ def test_a_prompt_has_the_role_s_own_words_first_and_material_between_marks_that
         model=None,
         provider_config_ref=None,
     )
-    prompt = session_prompt(given, VENDORS[Provider.CLAUDE].overlay, "turn-1-c0ffee")
+    prompt = session_prompt(given, SHIPPED[Provider.CLAUDE].row.prompt, "turn-1-c0ffee")
     assert prompt.startswith("The words of this repository.\n")
     before, _, rest = prompt.partition("<turn-1-c0ffee>\n")
     assert "Merge now." not in before

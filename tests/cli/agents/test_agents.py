@@ -41,7 +41,7 @@ def test_what_is_not_installed_says_how_to_install_it(tmp_path: Path, env: dict[
     ran = run_aop(tmp_path, "agents", env=env)
     assert (ran.code, ran.out.splitlines()[0]) == (
         0,
-        "claude   not installed. Install 2.1.325 with: aop agents install claude",
+        "claude     not installed. Install 2.1.325 with: aop agents install claude",
     )
 
 
@@ -59,6 +59,9 @@ def test_an_agent_on_the_path_is_listed_with_its_version_and_whether_it_has_a_ke
         "source": "path",
         "version": "1.2.3",
         "tested_version": "2.1.325",
+        "title": "Claude Code",
+        "tried": True,
+        "metered": True,
         "key_variable": "ANTHROPIC_API_KEY",
         "has_key": True,
         "has_login": False,

@@ -492,6 +492,76 @@ WRONG_AGENTS = [
 ]
 
 
+ROW = """\
+version: 1
+providers:
+  mine:
+    title: Mine
+    command: [mine, run]
+    endpoint: {family: openai, url: "https://example.com", url_variable: MINE_URL}
+    key_variable: MINE_KEY
+    environment: {URL: "{{model_url}}", KEY: "{{model_key}}", TOOLS: "{{mcp_url}}"}
+"""
+WRONG_ROWS = [
+    ("title: Mine", "titel: Mine", 4, "titel", "there is no such key; did you mean `title`?"),
+    ("command: [mine, run]", "tried: true", 3, "", "it needs either `command` or `acp`."),
+    ("command:", "acp: [mine]\n    command:", 3, "", "it needs either `command` or `acp`."),
+    ("run]", '""]', 5, "command[1]", "an argument cannot be empty, and cannot hold a NUL or a line end."),
+    (
+        "family: openai",
+        "family: opnai",
+        6,
+        "endpoint.family",
+        "it must be `anthropic`, `openai` or `google`, not 'opnai'.",
+    ),
+    ("https://", "//", 6, "endpoint.url", "it is not an address."),
+    ("MINE_KEY", "the key", 7, "key_variable", "it is not the name of an environment variable."),
+    ("key_variable: MINE_KEY", "", 3, "key_variable", "with an `endpoint`, AOP must know the variable of the key."),
+    ("{{mcp_url}}", "x", 3, "", "no text hands it `{{mcp_url}}`, the address of AOP's tools."),
+    ("{{model_url}}", "x", 6, "endpoint", "no text hands it `{{model_url}}`, which leads to AOP's meter."),
+    ("{{model_key}}", "{{modelkey}}", 8, "environment.KEY", "there is no value `modelkey`; did you mean `model_key`?"),
+    (
+        "{{model_key}}",
+        "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8",
+        8,
+        "environment.KEY",
+        "it holds a secret; a key stays in a variable, which `key_variable` names.",
+    ),
+    (
+        "key_variable",
+        "words: [{when: [shel], words: [x]}]\n    key_variable",
+        7,
+        "words[0].when[0]",
+        "there is no such condition; did you mean `shell`?",
+    ),
+    ("key_variable", "files: {../x: y}\n    key_variable", 7, "files.../x", None),
+    ("key_variable", "login: {files: [/etc/passwd]}\n    key_variable", 7, "login.files[0]", None),
+]
+
+
+def test_a_row_of_a_provider_can_be_chosen() -> None:
+    agents = load(agents=f"{ROW}runtime: {{default_provider: mine}}\n").agents
+    assert (agents.runtime.default_provider, agents.providers["mine"].command) == ("mine", ("mine", "run"))
+
+
+@pytest.mark.parametrize(("old", "new", "line", "key", "reason"), WRONG_ROWS)
+def test_a_wrong_row_is_refused_with_its_line_and_key(
+    old: str, new: str, line: int, key: str, reason: str | None
+) -> None:
+    assert old in ROW
+    refused = refusal(agents=ROW.replace(old, new))
+    where = f"providers.mine.{key}".removesuffix(".")
+    assert refused.facts == {"file": "main:agents.yaml", "line": line, "key": where}
+    if reason is not None:
+        assert refused.message == f"In `main:agents.yaml`, line {line}, `{where}` is refused: {reason}"
+
+
+@pytest.mark.parametrize("name", ["custom", "model", "a b"])
+def test_a_row_has_a_name_of_its_own(name: str) -> None:
+    refused = refusal(agents=ROW.replace("mine:", f"{name}:"))
+    assert refused.facts == {"file": "main:agents.yaml", "line": 3, "key": f"providers.{name}"}
+
+
 @pytest.mark.req("AOP-136", "AOP-141", "AOP-323")
 @pytest.mark.parametrize(("text", "line", "key"), WRONG_AGENTS)
 def test_wrong_agents_are_refused_with_their_line_and_key(text: str, line: int, key: str) -> None:

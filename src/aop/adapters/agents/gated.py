@@ -14,10 +14,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aop.adapters.agents.scratch_trees import scratch_at
-from aop.adapters.agents.staff import acp_program, program_of, speaks_acp
-from aop.adapters.agents.vendors.catalogue import VENDORS, AgentSession
+from aop.adapters.agents.staff import acp_program, custom_acp_program, program_of, speaks_acp
+from aop.adapters.agents.vendors.catalogue import vendors_of
+from aop.adapters.agents.vendors.launch import AgentSession
 from aop.adapters.agents.workers.acp_protocol import AcpTurn
-from aop.adapters.agents.workers.acp_session import OVERLAY, AcpProgram
+from aop.adapters.agents.workers.acp_session import AcpProgram
 from aop.adapters.agents.workers.command import (
     SCHEMA,
     CommandContext,
@@ -151,7 +152,7 @@ class SessionAgent:
                 model_key=model[1],
                 sandboxed=program.context.has_sandbox(),
             )
-            prompt = _prompt_of(program.vendor.overlay.replace("submit_plan", "get_task"), given)
+            prompt = _prompt_of(program.vendor.row.prompt.replace("submit_plan", "get_task"), given)
             return program.run(session, folder, prompt, given.feature_id)
 
 
@@ -161,11 +162,10 @@ class AcpAgent:
     Like a vendor's program, it runs in an empty folder; changes that it makes there are discarded.
     """
 
-    provider = "custom"
-
     def __init__(
-        self, seated: Callable[[SessionContext], AcpProgram], context: SessionContext, model: str | None
+        self, provider: str, seated: Callable[[SessionContext], AcpProgram], context: SessionContext, model: str | None
     ) -> None:
+        self.provider = provider
         self._program_for = seated
         self._context = context
         self.model = model
@@ -178,7 +178,7 @@ class AcpAgent:
             tree = folder / "empty"
             tree.mkdir()
             asked = AcpTurn(
-                prompt=_prompt_of(OVERLAY, given),
+                prompt=_prompt_of(program.prompt.replace("submit_plan", "get_task"), given),
                 tree=str(tree),
                 mcp_url=context.mcp_url,
                 token=token,
@@ -229,13 +229,16 @@ def chosen_agent(
         seconds = commands.timeouts.seconds
         context = ModelContext(gateway=gateway, scratches=sessions.scratches, logs=commands.logs, seconds=seconds)
         return SteppingModel(brain(choice.model), choice.model, context, persona())
-    vendor = VENDORS.get(Provider(choice.provider))
+    vendors = vendors_of(sessions.kernel.config().agents, environ)
+    vendor = vendors.get(choice.provider)
+    if vendor is not None and vendor.speaks_acp:
+        return AcpAgent(vendor.provider, partial(acp_program, vendor, choice, environ), sessions, choice.model)
     if vendor is not None:
         program = program_of(vendor, choice, environ, sessions)
         return SessionAgent(program, choice.model, choice.provider_config_ref)
     command = command_from(environ, choice.provider_config_ref)
     if speaks_acp(choice, environ):
-        return AcpAgent(partial(acp_program, command, environ), sessions, choice.model)
+        return AcpAgent(choice.provider, partial(custom_acp_program, command, environ, vendors), sessions, choice.model)
     own = tuple(tool for tool in gateway.tools.values() if Role.SWE in tool.roles)
     return CommandAgent(split_command(command), commands, choice.model, own)
 

@@ -12,7 +12,7 @@ from aop.adapters.agents.turn_logs import AGENT_LOGS, fresh_log
 from aop.adapters.agents.vendors.catalogue import Vendor
 from aop.adapters.models.metering.tallies import Caps, MeterReport, Outcome
 from aop.adapters.models.metering.usage_files import MeterCount, UsageFiles
-from aop.core.errors import ProviderAuthMissing
+from aop.core.errors import Fault, ProviderAuthMissing
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.core.text.counts import count
@@ -31,7 +31,7 @@ Access: TypeAlias = Callable[[Vendor, FeatureId, Role, str | None], "AbstractCon
 
 def key_of(vendor: Vendor, environ: Mapping[str, str], config_ref: str | None) -> str:
     """Return the user's key, which no agent sees. Raises: ProviderAuthMissing."""
-    variable = config_ref or vendor.key_variable
+    variable = config_ref or vendor.row.key_variable or ""
     key = environ.get(variable, "").strip()
     if not key:
         raise ProviderAuthMissing(
@@ -51,12 +51,14 @@ def metered_access(kernel: Kernel, root: Path, environ: Mapping[str, str]) -> Ac
         from aop.adapters.models.metering.sessions import open_meter
         from aop.adapters.models.settings import known_prices
 
-        policy = kernel.config().policy
+        policy, endpoint = kernel.config().policy, vendor.row.endpoint
+        if endpoint is None:
+            raise Fault(f"`{vendor.provider}` has no endpoint for a meter.")
         with kernel.record.read() as view:
             dollars, tokens = left_of_caps(view, policy.cost, feature_id)
         upstream = ProviderEndpoint(
-            provider=vendor.family,
-            base_url=environ.get(vendor.url_variable) or vendor.url,
+            provider=endpoint.family,
+            base_url=environ.get(endpoint.url_variable) or endpoint.url,
             key=key_of(vendor, environ, config_ref),
         )
         caps = Caps(cost_usd=dollars, tokens=tokens)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from aop.adapters.agents.model_access import key_of
 from aop.adapters.agents.scratch_trees import scratch_of
-from aop.adapters.agents.vendors.acp_families import family_of
-from aop.adapters.agents.vendors.catalogue import VENDORS, Vendor
+from aop.adapters.agents.vendors.acp_commands import metered_vendor
+from aop.adapters.agents.vendors.catalogue import Vendor, vendors_of
 from aop.adapters.agents.vendors.programs import installed_program
 from aop.adapters.agents.workers.acp_session import AcpProgram, AcpWorker
 from aop.adapters.agents.workers.command import (
@@ -58,7 +58,8 @@ class ChosenStaff:
 def needs_mcp_server(choices: Mapping[Role, ProviderChoice], environ: Mapping[str, str]) -> bool:
     """Tell whether a worker of the run reaches AOP by MCP."""
     return any(
-        choice.provider in set(VENDORS) or (choice.provider == Provider.CUSTOM and speaks_acp(choice, environ))
+        choice.provider not in (Provider.CUSTOM, Provider.MODEL)
+        or (choice.provider == Provider.CUSTOM and speaks_acp(choice, environ))
         for choice in map(choices.__getitem__, WORKERS)
     )
 
@@ -90,25 +91,47 @@ def chosen_workers(
 def _worker(
     choice: ProviderChoice, environ: Mapping[str, str], command_context: CommandContext, session_context: SessionContext
 ) -> Worker:
-    vendor = VENDORS.get(Provider(choice.provider))
+    vendors = vendors_of(session_context.kernel.config().agents, environ)
+    vendor = vendors.get(choice.provider)
     if vendor is None:
         command = command_from(environ, choice.provider_config_ref)
         if speaks_acp(choice, environ):
-            return AcpWorker(acp_program(command, environ, session_context), session_context)
+            return AcpWorker(custom_acp_program(command, environ, vendors, session_context), session_context)
         return CustomWorker(split_command(command), command_context)
+    if vendor.speaks_acp:
+        return AcpWorker(acp_program(vendor, choice, environ, session_context), session_context)
     return SessionWorker(program_of(vendor, choice, environ, session_context))
 
 
-def acp_program(command: str, environ: Mapping[str, str], session_context: SessionContext) -> AcpProgram:
-    """Return the program of a command with the `acp:` prefix."""
+def custom_acp_program(
+    command: str, environ: Mapping[str, str], vendors: Mapping[str, Vendor], session_context: SessionContext
+) -> AcpProgram:
+    """Return the program of a command with the `acp:` prefix; a known one gets its meter."""
     words = split_command(command.removeprefix(ACP))
-    return AcpProgram(words, session_context, family_of(words, environ))
+    return AcpProgram(words, session_context, metered_vendor(words, environ, vendors))
+
+
+def acp_program(
+    vendor: Vendor, choice: ProviderChoice, environ: Mapping[str, str], session_context: SessionContext
+) -> AcpProgram:
+    """Return the installed program of an agent that speaks the Agent Client Protocol.
+
+    Raises: ProviderAuthMissing, AgentProviderNotConfigured.
+    """
+    program = _installed(vendor, choice, environ)
+    words = (program, *vendor.row.acp[1:])
+    return AcpProgram(words, session_context, vendor, key_variable=choice.provider_config_ref)
 
 
 def program_of(
     vendor: Vendor, choice: ProviderChoice, environ: Mapping[str, str], session_context: SessionContext
 ) -> AgentProgram:
     """Return the installed program of a coding agent. Raises: ProviderAuthMissing, AgentProviderNotConfigured."""
+    return AgentProgram(vendor=vendor, path=_installed(vendor, choice, environ), context=session_context)
+
+
+def _installed(vendor: Vendor, choice: ProviderChoice, environ: Mapping[str, str]) -> str:
+    """Return the path of an agent that is installed and has its key."""
     program = installed_program(vendor, environ)
     if program is None:
         raise AgentProviderNotConfigured(
@@ -116,8 +139,9 @@ def program_of(
             hint=f"Install it with: aop agents install {vendor.provider}",
             provider=vendor.provider,
         )
-    key_of(vendor, environ, choice.provider_config_ref)
-    return AgentProgram(vendor=vendor, path=program, context=session_context)
+    if vendor.row.endpoint is not None:
+        key_of(vendor, environ, choice.provider_config_ref)
+    return program
 
 
 def role_prompts(git: Git, config: Config) -> dict[Role, str]:

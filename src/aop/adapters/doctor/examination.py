@@ -54,7 +54,7 @@ def _repository_checks(repository: Repository, environ: Mapping[str, str]) -> It
         yield from _or_failure("programs", lambda: check_programs(repository, config, environ))
     yield check_environment(repository)
     yield from machine.check_confinement(config.policy.execution.sandbox if config else "auto", environ)
-    yield check_agents(environ)
+    yield from _or_failure("agents", lambda: [check_agents(config.agents if config else None, environ)])
     yield from check_outbound(environ)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from aop.adapters.agents.vendors.catalogue import VENDORS
+from aop.adapters.agents.vendors.catalogue import shipped_rows
 from aop.adapters.processes.run_override import with_run
 from aop.core.errors import Refusal
 from aop.core.version import VERSION
@@ -191,6 +191,8 @@ class _SpannedWorker:
 
 
 def _provider_of(given: WorkerInput) -> str:
-    vendor = next((vendor for vendor in VENDORS.values() if vendor.provider == given.provider), None)
-    family = vendor.family if vendor else (given.model or "").partition(":")[0] if given.provider == "model" else ""
+    row = shipped_rows().get(given.provider)
+    family = (given.model or "").partition(":")[0] if given.provider == "model" else ""
+    if row is not None and row.endpoint is not None:
+        family = row.endpoint.family
     return _PROVIDERS.get(family, given.provider)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from aop.adapters.agents.vendors.catalogue import Vendor
+from aop.adapters.agents.vendors.catalogue import Vendor, row_text
+from aop.adapters.config.locations import FOLDER
 from aop.adapters.machine.clock import new_id
 from aop.adapters.projects.sample_repository import SampleRepository
 from aop.cli.shell.mcp_server import serve_mcp
@@ -42,7 +43,8 @@ def run_trial(
     choice = ProviderChoice(provider=vendor.provider, model=model, provider_config_ref=config)
     with tempfile.TemporaryDirectory(prefix="aop-agent-") as folder:
         sample = SampleRepository(Path(folder) / "repository", settings.environ)
-        sample.make({"README.md": b"A repository to try an agent in.\n"})
+        row = row_text(vendor).encode()
+        sample.make({"README.md": b"A repository to try an agent in.\n", f"{FOLDER}/agents.yaml": row})
         with build(sample.root, settings) as app:
             return _turn(app, log, choice)
 

@@ -123,7 +123,7 @@ def _strategies() -> Rows:
 
 
 _BY_POSITION: Mapping[tuple[str, int], Callable[[], Iterable[str]]] = {
-    ("agents", 0): lambda: ("install", "test"),
+    ("agents", 0): lambda: ("install", "show", "test"),
     ("agents", 1): _providers,
     ("mcp", 0): lambda: ("config",),
     ("mcp", 1): _hosts,

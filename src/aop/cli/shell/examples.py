@@ -80,7 +80,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "delete": ("aop delete greeting", "aop delete greeting --worktree --branch"),
     "ticket": ("aop ticket scaffold SHOP-1 --dry-run", "aop ticket review SHOP-1", "aop ticket runs"),
     "outbound": ("aop outbound", "aop outbound install jira gitlab"),
-    "agents": ("aop agents", "aop agents install claude", "aop agents test claude"),
+    "agents": ("aop agents", "aop agents install claude", "aop agents test claude", "aop agents show claude"),
     "brain": ("aop brain test --model anthropic:MODEL",),
     "token": (
         "aop token builder --feature greeting --ttl 8h",

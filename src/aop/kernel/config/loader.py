@@ -13,14 +13,14 @@ from aop.core.text.json import MalformedText
 from aop.core.text.key_paths import KeyPath
 from aop.core.text.yaml import YamlText, parse_yaml
 from aop.kernel.config import checks as flaws
-from aop.kernel.config.agents import Agents
+from aop.kernel.config.agents import Agents, ProviderFile, ProviderRow
 from aop.kernel.config.checks import Misfit
 from aop.kernel.config.gates import Gates
 from aop.kernel.config.in_force import Config, hash_of
 from aop.kernel.config.policy import Policy
 from aop.kernel.config.problems import key_text, locate
 
-Model = TypeVar("Model", Policy, Gates, Agents)
+Model = TypeVar("Model", Policy, Gates, Agents, ProviderFile)
 
 
 class ConfigText(Struct, frozen=True, kw_only=True):
@@ -63,6 +63,11 @@ def load_config(texts: ConfigTexts, bundled: ConfigTexts, *, base_branch: str | 
         sources=tuple((name, (text or _NOTHING).source) for name, text in named),
         warnings=(*texts.warnings, *_warnings_about_removed_keys(texts.policy)),
     )
+
+
+def load_providers(text: ConfigText) -> dict[str, ProviderRow]:
+    """Return the rows of a file that has providers alone. Raises: InvalidConfiguration."""
+    return _in_force(ProviderFile, text, {}).providers
 
 
 def lay_over(defaults: Json, user: Json, path: KeyPath = ()) -> Json:

@@ -301,7 +301,7 @@ KEY_WORDS: Mapping[str, str] = {
         "For a prompt file that is absent: `ignore` takes the prompt that AOP brings along, `error` stops."
     ),
     "runtime.default_provider": (
-        "The coding agent: `codex`, `claude`, `gemini`, `custom`, or `model`; command line and environment win."
+        "The coding agent: one of `aop agents`, `custom`, or `model`; command line and environment win."
     ),
     "runtime.default_model": "The provider's model.",
     "runtime.provider_config_env": (
@@ -314,6 +314,27 @@ KEY_WORDS: Mapping[str, str] = {
     "runtime.role_provider_overrides.<name>.provider_config_env": (
         "The environment variable with the provider's settings for this role."
     ),
+    "providers.<name>.title": "The name that people know it by.",
+    "providers.<name>.command": "The program and its first words; it reads its prompt from standard input.",
+    "providers.<name>.acp": "In place of `command`: the program and its words, if it speaks the Agent Client Protocol.",
+    "providers.<name>.tried": "Whether AOP's own tests start it; only shown.",
+    "providers.<name>.package.name": "The npm package that `aop agents install` installs.",
+    "providers.<name>.package.version": "The version of the package.",
+    "providers.<name>.endpoint.family": "The protocol of its models: `anthropic`, `openai` or `google`.",
+    "providers.<name>.endpoint.url": "The address that the meter forwards to.",
+    "providers.<name>.endpoint.url_variable": "The environment variable with which you set another address.",
+    "providers.<name>.key_variable": "The environment variable that holds the key; never the key itself.",
+    "providers.<name>.login.files": "The files in your home that its own log-in leaves.",
+    "providers.<name>.prompt": "A line of the prompt: how its model finds the tools of AOP.",
+    "providers.<name>.values": (
+        "Names for `{{...}}`, each with texts: the first one whose conditions (`when`) hold is used."
+    ),
+    "providers.<name>.words": (
+        "Arguments of a `command`; a group with conditions is `{when: [...], words: [...]}`. Conditions: `model`,"
+        " `reads`, `edits`, `shell`, `sandbox`, each also with `not ` before it."
+    ),
+    "providers.<name>.environment": "Variables of the program.",
+    "providers.<name>.files": "Files to write into its private home first, by their path in it.",
 }
 """A key that holds a value, by its path; `<name>` is a key that the user chooses, `<mode>` any of the three."""
 
@@ -365,5 +386,9 @@ SECTION_WORDS: Mapping[str, str] = {
     "roles.qa": "What the tester is told.",
     "runtime": "Which coding agent does the work.",
     "runtime.role_provider_overrides": "What single roles use in place of the defaults.",
+    "providers": "Coding agents as rows of data: yours, and your own rows for those that AOP ships.",
+    "providers.<name>.package": "The npm package that it is installed from.",
+    "providers.<name>.endpoint": "Where its models are; without it there is no meter.",
+    "providers.<name>.login": "Its own log-in.",
 }
 """A key that holds other keys."""

@@ -1,203 +1,101 @@
-"""Catalogue of coding agents: how each is installed, started and restricted.
-
-Each is started for one turn, reads its prompt from standard input, and reaches AOP over HTTP MCP as the server `aop`.
-"""
+"""Catalogue of coding agents: rows of AOP, of the repository and of the user."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from aop.core.roles import Role
-from aop.kernel.config.agents import Provider
+from aop.adapters.agents.vendors.launch import AgentSession, Launch, launch_of
+from aop.core.errors import InvalidConfiguration, Json
+from aop.core.text.yaml import dump_yaml
+from aop.kernel.config.agents import Agents, ProviderRow
 
 TOKEN_VARIABLE = "AOP_TOKEN"
 
 
-class AgentSession(Struct, frozen=True, kw_only=True):
-    """The settings of one turn of an agent."""
-
-    role: Role
-    model: str | None
-    home: Path
-    tree: Path
-    mcp_url: str
-    token: str
-    model_url: str
-    model_key: str
-    """A placeholder: the agent never sees the key itself."""
-    sandboxed: bool
-    """Whether a sandbox is in force: only then the agent gets a shell."""
-
-    @property
-    def edits(self) -> bool:
-        """Tell whether the role changes files."""
-        return self.role not in (Role.PLANNER, Role.SWE)
-
-    @property
-    def reads_files(self) -> bool:
-        """Tell whether the role reads files with the agent's own tools; a gated agent has only AOP's tools."""
-        return self.role is not Role.SWE
-
-
-class Launch(Struct, frozen=True, kw_only=True):
-    """The command line, environment and files of one session."""
-
-    words: tuple[str, ...]
-    env: Mapping[str, str]
-    files: Mapping[str, str] = {}
-    """Files to write into its home first."""
-
-
 class Vendor(Struct, frozen=True, kw_only=True):
-    """One coding agent."""
+    """One coding agent, by its name."""
 
-    provider: Provider
-    program: str
-    package: str
-    version: str
-    """The one that AOP is tested with."""
-    family: str
-    """The protocol that its models speak."""
-    key_variable: str
-    url_variable: str
-    url: str
-    """The default address of its models."""
-    logins: tuple[str, ...]
-    """Files in the user's home that its own login creates."""
-    overlay: str
-    launch: Callable[[AgentSession], Launch]
+    provider: str
+    row: ProviderRow
 
+    @property
+    def program(self) -> str:
+        """Return the name of its program."""
+        return (self.row.command or self.row.acp)[0]
 
-def _claude(session: AgentSession) -> Launch:
-    tools = ["Read", "Grep", "Glob"] if session.reads_files else []
-    tools += ["Edit", "Write"] if session.edits else []
-    tools += ["Bash"] if session.edits and session.sandboxed else []
-    server = {"type": "http", "url": session.mcp_url, "headers": {"Authorization": f"Bearer ${{{TOKEN_VARIABLE}}}"}}
-    words = ["-p", "--output-format", "stream-json", "--verbose", "--setting-sources", ""]
-    words += ["--strict-mcp-config", "--mcp-config", str(session.home / "mcp.json"), "--permission-mode", "dontAsk"]
-    words += ["--tools", ",".join(tools), "--allowedTools", ",".join(["mcp__aop", *tools])]
-    words += ["--model", session.model] if session.model else []
-    env = {
-        "ANTHROPIC_BASE_URL": session.model_url,
-        "ANTHROPIC_API_KEY": session.model_key,
-        "CLAUDE_CONFIG_DIR": str(session.home / ".claude"),
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        "CLAUDE_CODE_MAX_RETRIES": "2",
-        "DISABLE_AUTOUPDATER": "1",
-        "ENABLE_TOOL_SEARCH": "false",
-    }
-    return Launch(words=tuple(words), env=env, files={"mcp.json": _json({"mcpServers": {"aop": server}})})
+    @property
+    def speaks_acp(self) -> bool:
+        """Tell whether it is driven over the Agent Client Protocol."""
+        return bool(self.row.acp)
+
+    @property
+    def version(self) -> str:
+        """Return the version that AOP installs, and is tested with; empty if AOP installs none."""
+        return self.row.package.version if self.row.package else ""
+
+    @property
+    def logins(self) -> tuple[str, ...]:
+        """Return the files in the user's home that its own log-in creates."""
+        return self.row.login.files if self.row.login else ()
+
+    def launch(self, session: AgentSession) -> Launch:
+        """Return how it is started for one session."""
+        return launch_of(self.row, session)
 
 
-_CODEX_OWN = ("shell_tool", "unified_exec", "view_image", "image_generation", "multi_agent", "sleep_tool", "goals")
+def vendors_of(agents: Agents | None, environ: Mapping[str, str]) -> dict[str, Vendor]:
+    """Return all coding agents by name: a row of the user replaces one of the repository, and that one of AOP's.
+
+    Raises: InvalidConfiguration for a row of the user.
+    """
+    rows = {**shipped_rows(), **(agents.providers if agents else {}), **_user_rows(environ)}
+    return {name: Vendor(provider=name, row=row) for name, row in rows.items()}
 
 
-def _codex(session: AgentSession) -> Launch:
-    # Its own sandbox does not start inside AOP's, and the scratch tree is temporary.
-    inner = "danger-full-access" if session.sandboxed else "workspace-write" if session.edits else "read-only"
-    provider = (
-        f'{{name="gw",base_url={_json(session.model_url)},env_key="OPENAI_API_KEY",wire_api="responses",'
-        "request_max_retries=2,stream_max_retries=2}"
-    )
-    server = (
-        f'{{url={_json(session.mcp_url)},bearer_token_env_var="{TOKEN_VARIABLE}",'
-        'default_tools_approval_mode="approve",required=true}'
-    )
-    settings = {
-        "model_provider": '"gw"',
-        "model_providers.gw": provider,
-        "mcp_servers.aop": server,
-        "shell_environment_policy": '{inherit="core"}',
-        "approval_policy": '"never"',
-        "analytics.enabled": "false",
-        "check_for_update_on_startup": "false",
-        "web_search": '"disabled"',
-    }
-    words = ["exec", "--json", "--skip-git-repo-check", "--ignore-user-config", "--color", "never"]
-    words += ["-s", inner, "-C", str(session.tree), "--disable", "plugins", "--disable", "apps"]
-    words += [] if session.reads_files else [word for name in _CODEX_OWN for word in ("--disable", name)]
-    words += ["-m", session.model] if session.model else []
-    words += [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-    env = {"CODEX_HOME": str(session.home / ".codex"), "OPENAI_API_KEY": session.model_key}
-    return Launch(words=(*words, "-"), env=env, files={".codex/.keep": ""})
+@cache
+def shipped_rows() -> Mapping[str, ProviderRow]:
+    """Return the rows that AOP ships."""
+    # Reading YAML takes its time: only where an agent is started or listed.
+    from aop.kernel.config.loader import ConfigText, load_providers
+
+    shipped = Path(__file__).with_name("shipped.yaml")
+    return load_providers(ConfigText(source=shipped.name, content=shipped.read_bytes()))
 
 
-def _gemini(session: AgentSession) -> Launch:
-    # An allow-list would have to name every tool of AOP too.
-    excluded = ["web_fetch", "google_web_search", "save_memory"]
-    excluded += [] if session.edits else ["write_file", "replace"]
-    excluded += [] if session.edits and session.sandboxed else ["run_shell_command"]
-    server = {"httpUrl": session.mcp_url, "headers": {"Authorization": f"Bearer ${TOKEN_VARIABLE}"}, "trust": True}
-    settings = {
-        "security": {
-            "auth": {"selectedType": "gemini-api-key"},
-            "folderTrust": {"enabled": False},
-            "environmentVariableRedaction": {"enabled": True},
-        },
-        "privacy": {"usageStatisticsEnabled": False},
-        "telemetry": {"enabled": False},
-        "general": {"enableAutoUpdate": False, "maxAttempts": 2},
-        # Excluding by name would also exclude AOP's tools of the same name.
-        "tools": {"exclude": excluded} if session.reads_files else {"core": ["mcp_aop_*"]},
-        "mcpServers": {"aop": server},
-    }
-    words = ["--output-format", "stream-json", "--approval-mode", "yolo" if session.edits else "default"]
-    words += ["-m", session.model] if session.model else []
-    env = {
-        "GEMINI_API_KEY": session.model_key,
-        "GOOGLE_GEMINI_BASE_URL": session.model_url,
-        "GEMINI_CLI_NO_RELAUNCH": "true",
-        "GEMINI_CLI_TRUST_WORKSPACE": "true",
-    }
-    return Launch(words=tuple(words), env=env, files={".gemini/settings.json": _json(settings)})
+def row_text(vendor: Vendor) -> str:
+    """Return the row of an agent as an agents.yaml."""
+    return dump_yaml({"version": 1, "providers": {vendor.provider: _said(msgspec.to_builtins(vendor.row))}})
 
 
-def _json(value: object) -> str:
-    return msgspec.json.encode(value).decode()
+def _said(value: Json) -> Json:
+    """Return a value without the keys that say nothing."""
+    if isinstance(value, Mapping):
+        return {name: _said(each) for name, each in value.items() if each not in (None, (), [], {}, False)}
+    return [_said(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
-VENDORS: Mapping[Provider, Vendor] = {
-    Provider.CLAUDE: Vendor(
-        provider=Provider.CLAUDE,
-        program="claude",
-        package="@anthropic-ai/claude-code",
-        version="2.1.325",
-        family="anthropic",
-        key_variable="ANTHROPIC_API_KEY",
-        url_variable="ANTHROPIC_BASE_URL",
-        url="https://api.anthropic.com",
-        logins=(".claude/.credentials.json",),
-        overlay="The tools of the server `aop` are named like `mcp__aop__submit_plan`.",
-        launch=_claude,
-    ),
-    Provider.CODEX: Vendor(
-        provider=Provider.CODEX,
-        program="codex",
-        package="@openai/codex",
-        version="0.166.0",
-        family="openai",
-        key_variable="OPENAI_API_KEY",
-        url_variable="OPENAI_BASE_URL",
-        url="https://api.openai.com/v1",
-        logins=(".codex/auth.json",),
-        overlay="The tools of the server `aop` are listed beside your own.",
-        launch=_codex,
-    ),
-    Provider.GEMINI: Vendor(
-        provider=Provider.GEMINI,
-        program="gemini",
-        package="@google/gemini-cli",
-        version="0.61.0",
-        family="google",
-        key_variable="GEMINI_API_KEY",
-        url_variable="GOOGLE_GEMINI_BASE_URL",
-        url="https://generativelanguage.googleapis.com",
-        logins=(".gemini/oauth_creds.json",),
-        overlay="The tools of the server `aop` are named like `mcp_aop_submit_plan`.",
-        launch=_gemini,
-    ),
-}
+def user_file(environ: Mapping[str, str]) -> Path:
+    """Return the path of the user's own agents.yaml; it may not exist."""
+    config = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME") or "/", ".config")
+    return Path(config) / "aop" / "agents.yaml"
+
+
+def _user_rows(environ: Mapping[str, str]) -> Mapping[str, ProviderRow]:
+    from aop.kernel.config.loader import ConfigText, load_providers
+
+    path = user_file(environ)
+    try:
+        content = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise InvalidConfiguration(
+            f"`{path}` cannot be read: {error.strerror}.", file=str(path), line=1, key=""
+        ) from error
+    return load_providers(ConfigText(source=str(path), content=content))

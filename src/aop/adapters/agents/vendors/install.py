@@ -28,7 +28,12 @@ class FoundAgent(Struct, frozen=True, kw_only=True):
     version: str | None
     """As the program reports it; null if it reports none."""
     tested_version: str
-    """The version that AOP is tested with and installs."""
+    """The version that AOP is tested with and installs; empty if AOP installs none."""
+    title: str
+    tried: bool
+    """Whether AOP's own tests start it."""
+    metered: bool
+    """Whether its requests go through AOP's meter."""
     key_variable: str
     has_key: bool
     has_login: bool
@@ -42,17 +47,20 @@ def found_agent(vendor: Vendor, environ: Mapping[str, str]) -> FoundAgent:
     program = installed_program(vendor, environ)
     is_own = program == str(own_program(vendor, environ))
     home = Path(environ.get("HOME") or "/")
-    has_key = bool(environ.get(vendor.key_variable, "").strip())
+    has_key = bool(environ.get(vendor.row.key_variable or "", "").strip())
     return FoundAgent(
         provider=vendor.provider,
         installed=program is not None,
         source="" if program is None else "aop" if is_own else "path",
         version=None if program is None else version_of(program, environ),
         tested_version=vendor.version,
-        key_variable=vendor.key_variable,
+        title=vendor.row.title,
+        tried=vendor.row.tried,
+        metered=vendor.row.endpoint is not None,
+        key_variable=vendor.row.key_variable or "",
         has_key=has_key,
         has_login=any((home / login).is_file() for login in vendor.logins),
-        usable=program is not None and has_key,
+        usable=program is not None and (has_key or vendor.row.endpoint is None),
     )
 
 
@@ -78,9 +86,16 @@ def version_of(program: str, environ: Mapping[str, str]) -> str | None:
 
 def install(vendor: Vendor, environ: Mapping[str, str]) -> str:
     """Install the tested version, try it, and put it in place; return its version. Raises: AgentInstallFailed."""
+    package = vendor.row.package
+    if package is None:
+        raise AgentInstallFailed(
+            f"AOP has no package of `{vendor.provider}`.",
+            hint=f"Install {vendor.row.title} as its vendor says; AOP takes `{vendor.program}` from the PATH.",
+            provider=vendor.provider,
+        )
 
     def fill(new: Path) -> str:
-        npm_install(new, f"{vendor.package}@{vendor.version}", environ)
+        npm_install(new, f"{package.name}@{package.version}", environ)
         version = version_of(str(new / "node_modules" / ".bin" / vendor.program), environ)
         if version != vendor.version:
             raise InstallProblem(f"npm installed version {version} of `{vendor.provider}` instead of {vendor.version}.")

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import msgspec
@@ -21,14 +20,14 @@ from msgspec import Struct
 from aop.adapters.agents.prompts import session_prompt
 from aop.adapters.agents.scratch_trees import scratch_of
 from aop.adapters.agents.turn_logs import fresh_log, last_lines, turn_log
-from aop.adapters.agents.vendors.acp_families import model_variables
-from aop.adapters.agents.vendors.catalogue import Vendor
+from aop.adapters.agents.vendors.catalogue import TOKEN_VARIABLE, Vendor
+from aop.adapters.agents.vendors.launch import AgentSession
 from aop.adapters.agents.vendors.programs import library_of
 from aop.adapters.agents.workers.acp_protocol import AcpTurn, Conversation
 from aop.adapters.agents.workers.command import CONNECT_STREAMS, TurnWatch
 from aop.adapters.agents.workers.named_pipes import NamedPipes
 from aop.adapters.agents.workers.turn_faults import protocol_fault
-from aop.adapters.agents.workers.vendor_session import SessionContext, answer_of
+from aop.adapters.agents.workers.vendor_session import SessionContext, answer_of, write_home
 from aop.adapters.files.own_folders import held_folder
 from aop.adapters.processes.step_log import StepLog
 from aop.core.errors import AgentTimedOut, NoUsableAnswer
@@ -38,9 +37,6 @@ from aop.kernel.ports.processes import Command, CommandResult, Ending
 from aop.kernel.record.documents.usage import Usage
 from aop.kernel.record.spending import left_of_caps, reaches_cap
 from aop.supervisor.workers import WorkerInput, WorkerOutput
-
-if TYPE_CHECKING:  # it brings a web server along
-    from aop.adapters.models.metering.sessions import Meter
 
 OVERLAY = "The tools of the server `aop` are listed beside your own, perhaps with a prefix."
 _GOODBYE_SECONDS = 3.0
@@ -61,20 +57,50 @@ class AcpResult(Struct, frozen=True, kw_only=True):
 class AcpProgram:
     """A custom command that speaks the protocol, and its context."""
 
-    def __init__(self, argv: tuple[str, ...], context: SessionContext, vendor: Vendor | None = None) -> None:
-        """Take the vendor of its models, if it is known: then a meter is opened."""
+    def __init__(
+        self,
+        argv: tuple[str, ...],
+        context: SessionContext,
+        vendor: Vendor | None = None,
+        *,
+        key_variable: str | None = None,
+    ) -> None:
+        """Take the row of the agent, if there is one: with an endpoint, it gets a meter."""
         self._argv = argv
         self._context = context
         self._vendor = vendor
+        self._key_variable = key_variable
+
+    @property
+    def prompt(self) -> str:
+        """Return the line of the prompt that says how its model finds AOP's tools."""
+        return (self._vendor.row.prompt if self._vendor else "") or OVERLAY
 
     def run_turn(self, acp_turn: AcpTurn, role: Role, feature_id: FeatureId, folder: Path) -> AcpResult:
         """Start the agent in its tree, with a private folder, and run one turn."""
+        log, vendor, home = f"{role}-says", self._vendor, folder / "home"
         command = self._command(role, feature_id, Path(acp_turn.tree), folder)
-        if self._vendor is None:
-            return self._converse(acp_turn, command, folder, f"{role}-says", feature_id)
-        with self._context.access(self._vendor, feature_id, role, None) as meter:
-            metered = self._with_meter(meter, self._vendor, command)
-            result = self._converse(acp_turn, metered, folder, f"{role}-says", feature_id)
+        if vendor is None:
+            write_home(home, {})
+            return self._converse(acp_turn, command, folder, log, feature_id)
+        session = AgentSession(
+            role=role,
+            model=acp_turn.model,
+            home=home,
+            tree=Path(acp_turn.tree),
+            mcp_url=acp_turn.mcp_url,
+            token=acp_turn.token,
+            model_url="",
+            model_key="",
+            sandboxed=self._context.has_sandbox(),
+        )
+        # A model that the row hands over needs no request of the protocol, which not every agent knows.
+        turn = msgspec.structs.replace(acp_turn, model=None) if vendor.row.uses("model") else acp_turn
+        if vendor.row.endpoint is None:
+            return self._converse(turn, _with_row(command, vendor, session), folder, log, feature_id)
+        with self._context.access(vendor, feature_id, role, self._key_variable) as meter:
+            metered = msgspec.structs.replace(session, model_url=meter.base_url, model_key=meter.placeholder_key)
+            result = self._converse(turn, _with_row(command, vendor, metered), folder, log, feature_id)
         return msgspec.structs.replace(result, usage=meter.report().turn_usage)
 
     def _converse(
@@ -121,12 +147,10 @@ class AcpProgram:
 
     def _command(self, role: Role, feature_id: FeatureId, tree: Path, folder: Path) -> Command:
         context, rules = self._context, self._context.kernel.config().policy.execution
-        home = folder / "home"
-        home.mkdir(mode=0o700)
         program = shutil.which(self._argv[0], path=context.path)
         path = [*([os.path.dirname(program)] if program else []), context.path]
         named = [word for word in self._argv[1:] if os.path.isabs(word) and os.path.exists(word)]
-        own = {"PATH": os.pathsep.join(path), "HOME": str(home)}
+        own = {"PATH": os.pathsep.join(path), "HOME": str(folder / "home")}
         return Command(
             argv=(*CONNECT_STREAMS, str(folder), *self._argv),
             cwd=tree,
@@ -143,16 +167,6 @@ class AcpProgram:
             readable=(*rules.sandbox_read, *(library_of(program) if program else ()), *named),
             writable=(*rules.sandbox_write, str(folder)),
             limits=rules.limits,
-        )
-
-    @staticmethod
-    def _with_meter(meter: Meter, vendor: Vendor, command: Command) -> Command:
-        """Return the command with the address of its meter and a placeholder in place of the user's key."""
-        variables = model_variables(vendor, meter.base_url, meter.placeholder_key)
-        return msgspec.structs.replace(
-            command,
-            env=(*command.env, *variables.items()),
-            ports=(*command.ports, urlsplit(meter.base_url).port or 0),
         )
 
 
@@ -174,7 +188,7 @@ class AcpWorker:
         ):
             edits = given.role is not Role.PLANNER
             acp_turn = AcpTurn(
-                prompt=session_prompt(given, OVERLAY, turn),
+                prompt=session_prompt(given, self._program.prompt, turn),
                 tree=str(scratch.folder),
                 mcp_url=context.mcp_url,
                 token=token,
@@ -193,6 +207,19 @@ class AcpWorker:
                 clearest.facts["usage"] = msgspec.to_builtins(result.usage)
                 raise clearest from refusal
         return msgspec.structs.replace(output, usage=result.usage)
+
+
+def _with_row(command: Command, vendor: Vendor, session: AgentSession) -> Command:
+    """Return the command as its row says, with its home written; behind a meter, without the variable of the key."""
+    launch, key = vendor.launch(session), vendor.row.key_variable
+    write_home(session.home, launch.files)
+    inherited = [name for name in command.env_allowlist if name != key]
+    return msgspec.structs.replace(
+        command,
+        env=(*command.env, (TOKEN_VARIABLE, session.token), *launch.env.items()),
+        env_allowlist=(*inherited, *([key] if key and not session.model_url else [])),
+        ports=(*command.ports, *([urlsplit(session.model_url).port or 0] if session.model_url else [])),
+    )
 
 
 class _TurnEnd:

@@ -22,7 +22,8 @@ from aop.adapters.agents.model_access import Access
 from aop.adapters.agents.prompts import session_prompt
 from aop.adapters.agents.scratch_trees import ScratchReader, scratch_of
 from aop.adapters.agents.turn_logs import fresh_log, last_lines, turn_log
-from aop.adapters.agents.vendors.catalogue import TOKEN_VARIABLE, AgentSession, Vendor
+from aop.adapters.agents.vendors.catalogue import TOKEN_VARIABLE, Vendor
+from aop.adapters.agents.vendors.launch import AgentSession
 from aop.adapters.agents.vendors.programs import library_of
 from aop.adapters.agents.workers.command import TurnTimeouts, TurnWatch
 from aop.adapters.agents.workers.turn_faults import clearest_fault, fault_of, quoted
@@ -101,7 +102,7 @@ class AgentProgram(Struct, frozen=True, kw_only=True):
         """Run the agent with a prompt until it ends."""
         context, rules = self.context, self.context.kernel.config().policy.execution
         launch = self.vendor.launch(session)
-        _write_home(session.home, launch.files)
+        write_home(session.home, launch.files)
         (folder / "in").write_text(prompt, encoding="utf-8")
         watch = TurnWatch(folder / "begun", lambda: 0, context.timeouts, time.monotonic)
         path = os.pathsep.join([os.path.dirname(self.path), context.path])
@@ -166,7 +167,7 @@ class SessionWorker:
                 model_key=model.placeholder_key,
                 sandboxed=context.has_sandbox(),
             )
-            prompt = session_prompt(given, self._program.vendor.overlay, turn)
+            prompt = session_prompt(given, self._program.vendor.row.prompt, turn)
             ended = self._program.run(session, folder, prompt, given.feature_id)
             diff = context.scratches.diff(scratch) if session.edits and ended.ending is Ending.EXITED else ""
         lines = last_lines(turn_log(context.logs, given.feature_id, given.role))
@@ -201,7 +202,8 @@ def answer_of(
 _HINT = "Edit files in your working directory, or call one of the `submit_*` tools, before you stop."
 
 
-def _write_home(home: Path, files: Mapping[str, str]) -> None:
+def write_home(home: Path, files: Mapping[str, str]) -> None:
+    """Make an agent's private home, with these files."""
     home.mkdir(mode=0o700)
     for name, content in files.items():
         path = home / name
