@@ -9,7 +9,7 @@ from aop.adapters.models.rehearsed import RehearsedBrain
 from aop.cli.main import main
 from aop.tickets.review.answer import TicketReview
 from aop.tickets.scaffold_plan import ScaffoldPlan
-from aop.wiring import build as wiring
+from aop.wiring import models
 
 PLAN: Any = {
     "files": [{"path": "src/app.py", "name": "app.py", "content": "print('hello')\n"}],
@@ -35,5 +35,5 @@ def rehearsed(*_: Any, **__: Any) -> RehearsedBrain:
 
 
 if __name__ == "__main__":
-    wiring.build_brain = rehearsed
+    models.build_brain = rehearsed
     sys.exit(main())

@@ -21,6 +21,7 @@ from aop.core.roles import Role
 from aop.kernel.gateway.calls import Envelope
 from aop.kernel.gateway.principals import Principal
 from aop.wiring.build import App, Settings, build
+from aop.wiring.models import model_reviewer
 from tests import prepared_aop
 
 PASSING_GATES = """\
@@ -130,7 +131,8 @@ class World:
 
     def __init__(self, root: Path, env: Mapping[str, str] | None = None) -> None:
         self.root = root
-        self.app: App = build(root, Settings.from_env({**os.environ, "USER": "ada", **(env or {})}))
+        settings = Settings.from_env({**os.environ, "USER": "ada", **(env or {})})
+        self.app: App = build(root, settings, reviewer=model_reviewer(settings))
 
     def close(self) -> None:
         self.app.close()

@@ -19,6 +19,7 @@ NO_DOUBLES = "Shipped code never imports the test doubles"
 WORLD = "Only the adapters reach processes and the network"
 KERNEL = "The kernel: tools stand on rules, rules on the gateway, the gateway on the record"
 ADAPTERS = "The outside world, one folder per system"
+SERVERS = "The servers ask no model without the operator's word"
 NO_INPUT_OUTPUT = "The core, the kernel and the brains do no input or output"
 
 CONTRACTS = {
@@ -53,6 +54,7 @@ SEEDED = {
     "a capability has an HTTP client": ("tickets/__init__.py", "import httpx", WORLD),
     "the kernel opens a database": ("kernel/gates/seeded.py", "import sqlite3", NO_INPUT_OUTPUT),
     "the brains ask a provider": ("brains/seeded.py", "import pydantic_ai", WORLD),
+    "a server composes a model": ("mcpserver/stdio.py", "def late() -> None:\n    import aop.wiring.models", SERVERS),
     "the core asks the system": ("core/seeded.py", "import os", NO_INPUT_OUTPUT),
 }
 
@@ -62,7 +64,7 @@ def test_the_import_stack_holds() -> None:
     assert ended.returncode == 0, ended.stdout
 
 
-@pytest.mark.req("SCAF-04", "REV-03")
+@pytest.mark.req("AOP-017", "SCAF-04", "REV-03")
 @pytest.mark.parametrize(("module", "source", "contract"), SEEDED.values(), ids=SEEDED)
 def test_the_import_stack_breaks_when(module: str, source: str, contract: str, tmp_path: Path) -> None:
     package = skeleton(tmp_path)

@@ -11,12 +11,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import httpx2
 import msgspec
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, Tool
 
@@ -115,12 +116,15 @@ def token_for(
 
 
 @contextmanager
-def over_stdio(root: Path, token: str, *words: str, mode: str = "auto") -> Iterator[Mcp]:
-    """Connect to an `aop mcp` of our own."""
-    environment = {**os.environ, "AOP_TOKEN": token}
+def over_stdio(
+    root: Path, token: str, *words: str, mode: str = "auto", env: Mapping[str, str] = {}, said: TextIO = sys.stderr
+) -> Iterator[Mcp]:
+    """Connect to an `aop mcp` of our own, whose errors go to the file `said`."""
+    environment = {**os.environ, "AOP_TOKEN": token, **env}
     arguments = [*AOP[1:], "mcp", "--repo", str(root), *words]
     server = StdioServerParameters(command=AOP[0], args=arguments, env=environment)
-    with start_blocking_portal() as portal, portal.wrap_async_context_manager(Client(server, mode=mode)) as client:
+    connected = Client(stdio_client(server, errlog=said), mode=mode)
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(connected) as client:
         yield Mcp(portal, client)
 
 
@@ -166,9 +170,9 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @contextmanager
-def served(root: Path, **env: str) -> Iterator[Served]:
+def served(root: Path, *words: str, **env: str) -> Iterator[Served]:
     """Run `aop serve` on a free port."""
-    command = [*AOP, "serve", "--port", "0", "--json", "--repo", str(root)]
+    command = [*AOP, "serve", "--port", "0", "--json", "--repo", str(root), *words]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **env}
     )

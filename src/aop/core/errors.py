@@ -1157,6 +1157,14 @@ class ModelNotConfigured(Refusal):
     hint = "Set `AOP_MODELS` to one or more names such as `anthropic:MODEL`; `aop brain test` asks it a question."
 
 
+class ModelNotAllowed(Refusal):
+    """The server may not ask a model."""
+
+    code = "model_not_allowed"
+    move = Move.ASK_PERSON
+    hint = "The operator starts the server with `--ask-models`, or the policy has a `gated.review_command`."
+
+
 class ModelSupportMissing(Refusal):
     """This installation cannot talk to models."""
 

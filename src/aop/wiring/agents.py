@@ -17,7 +17,8 @@ from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.tokens import Tokens
 from aop.supervisor.turns import Staff
 from aop.supervisor.workers import ProviderChoice, Worker
-from aop.wiring.build import App, build_brain
+from aop.wiring.build import App
+from aop.wiring.models import build_brain
 
 ServeMcp: TypeAlias = Callable[[Gateway, Tokens, Callable[[str], None]], AbstractContextManager[str]]
 """Serves MCP over HTTP for as long as the context lasts, and gives the address."""

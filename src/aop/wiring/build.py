@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -32,7 +32,6 @@ from aop.wiring.late_parts import (
     late_processes,
     late_registries,
     late_remotes,
-    late_reviewer,
     late_scanner,
     late_signatures,
     late_syntax,
@@ -44,11 +43,10 @@ from aop.wiring.late_parts import (
     workspace_of,
 )
 
-if TYPE_CHECKING:  # few commands supervise or ask models, and what that takes is imported by those that do
+if TYPE_CHECKING:  # few commands need these, and what they take is imported by those that do
     from aop.adapters.reporting.telemetry import Telemetry
-    from aop.brains.ports import Brain
     from aop.kernel.gateway.tokens import Tokens
-    from aop.tickets.steps import Desk, Ledger
+    from aop.kernel.ports.reviewer import Reviewer
 
 CALL_LOG = ".aop/calls.jsonl"
 RECORD = ".aop/record.db"
@@ -114,8 +112,8 @@ class App(Struct, frozen=True, kw_only=True):
         self.repository.close()
 
 
-def build(folder: Path, settings: Settings, *, to_read: bool = False) -> App:
-    """Open the repository of a folder; `to_read` allows a read-only or full disk.
+def build(folder: Path, settings: Settings, *, to_read: bool = False, reviewer: Reviewer | None = None) -> App:
+    """Open the repository of a folder; `to_read` allows a read-only or full disk, `reviewer` asks a model.
 
     Raises: NotARepository, FilesExposed, RecordUnavailable, RecordTooNew.
     """
@@ -156,7 +154,7 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False) -> App:
         question_ended=question_ended,
         workspace_of=workspace_of,
         prove_contracts=prove_contracts,
-        reviewer=late_reviewer(lambda model: build_brain(settings, chosen=model, product="code-review"), new_id),
+        reviewer=reviewer,
     )
     sign = sign_of_agent(settings.environ)
     person = Principal(role=Role.ORCHESTRATOR, actor=settings.actor, person=not sign, agent_sign=sign)
@@ -180,35 +178,6 @@ def _telemetry(settings: Settings) -> Telemetry | None:
     from aop.adapters.reporting.telemetry import telemetry
 
     return telemetry(settings.environ)
-
-
-def build_brain(settings: Settings, *, chosen: str | None = None, product: str | None = None) -> Brain:
-    """Return a brain with the chosen models, or those of the product's variable or of `AOP_MODELS`.
-
-    Raises: ModelNotConfigured, ModelKeyMissing, ModelSupportMissing, InputPathNotFound, InvalidConfiguration.
-    """
-    from aop.adapters.models.assembly import assembled_model
-    from aop.adapters.models.settings import BrainSettings
-    from aop.brains.model_brain import ModelBrain
-
-    redact = Redactor(settings.secrets)
-    wanted = BrainSettings.from_env(settings.environ, chosen=chosen, product=product)
-    model = assembled_model(wanted, settings.environ, redact)
-    return ModelBrain(model, wanted.prices, SystemClock(), redact, wanted.limits)
-
-
-@contextmanager
-def build_ticket_desk(settings: Settings, ledger: Ledger, kind: str) -> Iterator[Desk]:
-    """Yield the ports of a kind of ticket work; the providers' servers end with it.
-
-    Raises: TicketSettingMissing, TicketProviderUnsupported, and what `build_brain` raises.
-    """
-    from aop.adapters.tickets.setup.assembly import ticket_desk
-    from aop.tickets.runs.runner import PRODUCTS
-
-    brain = build_brain(settings, product=PRODUCTS[kind])
-    with ticket_desk(settings.environ, PRODUCTS[kind], brain, ledger, Redactor(settings.secrets)) as desk:
-        yield desk
 
 
 def make_ready_for_threads() -> None:

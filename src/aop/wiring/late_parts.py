@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 if TYPE_CHECKING:
     from aop.adapters.git.process.program import GitDir
     from aop.adapters.git.repository import Repository
-    from aop.brains.ports import Brain
     from aop.core.ids import FeatureId
     from aop.core.redaction.redactor import Redactor
     from aop.forge.builds.workspace.syntax import SyntaxParsers
@@ -17,10 +16,8 @@ if TYPE_CHECKING:
     from aop.kernel.gateway.calls import Call, Kernel
     from aop.kernel.gateway.principals import Principal
     from aop.kernel.gateway.workspaces import Workspace
-    from aop.kernel.ports.handed_in import NewId
     from aop.kernel.ports.processes import Processes
     from aop.kernel.ports.remotes import Remotes
-    from aop.kernel.ports.reviewer import Reviewer
     from aop.kernel.ports.signer import Signatures
     from aop.kernel.ports.tokenizer import Tokenizer
     from aop.kernel.ports.worktree_extras import ExtrasSource
@@ -35,7 +32,6 @@ MODULES = (
     "aop.adapters.git.worktrees.extras",
     "aop.adapters.git.refs.remotes",
     "aop.adapters.machine.ssh_signatures",
-    "aop.adapters.models.reviewer",
     "aop.adapters.models.tokenizer",
     "aop.adapters.projects.deep_scan.commit_scanner",
     "aop.adapters.projects.deep_scan.package_registries",
@@ -101,14 +97,6 @@ def late_signatures(environ: Mapping[str, str]) -> Signatures:
     from aop.kernel.merges.approval_signatures import NAMESPACE
 
     return SshSignatures(NAMESPACE, environ)
-
-
-@_late
-def late_reviewer(brain: Callable[[str | None], Brain], new_id: NewId) -> Reviewer:
-    """Return the reviewer that is a model."""
-    from aop.adapters.models.reviewer import ModelReviewer
-
-    return ModelReviewer(brain, new_id)
 
 
 @_late

@@ -31,7 +31,8 @@ from aop.supervisor.supervisor import NO_DEPENDENCIES, Supervisor
 from aop.supervisor.turns import Staff
 from aop.supervisor.workers import ProviderChoice
 from aop.wiring.agents import ServeMcp, agent_staff, mcp_server_for, providers_here
-from aop.wiring.build import App, build_brain, make_ready_for_threads
+from aop.wiring.build import App, make_ready_for_threads
+from aop.wiring.models import build_brain
 
 NOTIFICATION_SECONDS = 15.0
 """How long a run that has ended waits for notification targets that do not answer."""

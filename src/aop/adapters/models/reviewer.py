@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from aop.adapters.models.metering.tallies import turn_usage
+from aop.brains.ports import Brain
 from aop.kernel.ports.handed_in import NewId
 from aop.kernel.ports.reviewer import Opinion, ReviewRequest
-
-if TYPE_CHECKING:
-    from aop.brains.ports import Brain
+from aop.reviews.question import ask_for_report
 
 
 class ModelReviewer:
-    """Implements `aop.kernel.ports.reviewer.Reviewer`. Imports are local: few calls ask a model."""
+    """Implements `aop.kernel.ports.reviewer.Reviewer`."""
 
     def __init__(self, brain: Callable[[str | None], Brain], new_id: NewId) -> None:
         self._brain = brain
@@ -23,9 +22,6 @@ class ModelReviewer:
 
     def review(self, wanted: ReviewRequest, model: str) -> Opinion:
         import asyncio
-
-        from aop.adapters.models.metering.tallies import turn_usage
-        from aop.reviews.question import ask_for_report
 
         brain = self._brain(None if model == "default" else model)
         answer = asyncio.run(ask_for_report(brain, wanted, self._new_id("fence")))

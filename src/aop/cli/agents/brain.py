@@ -15,7 +15,8 @@ from aop.brains.ports import Answer
 from aop.brains.prompts import Data, build_prompt
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import ModelAnswerInvalid
-from aop.wiring.build import Settings, build_brain
+from aop.wiring.build import Settings
+from aop.wiring.models import build_brain
 
 NUMBERS = (17, 25)
 

@@ -36,7 +36,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Call the tool, and print its answer."""
     payload = _payload(terminal.read_all() if arguments.input == "-" else arguments.input)
     row = CATALOGUE.get(arguments.tool)
-    with open_app(arguments, to_read=row is not None and not row.mutates) as app:
+    only_reads = row is not None and not row.mutates
+    with open_app(arguments, to_read=only_reads, asks_models=not only_reads) as app:
         answer = app.gateway.call(
             msgspec.structs.replace(app.person, role=arguments.role or _role_for(row)),
             arguments.tool,

@@ -13,7 +13,7 @@ from aop.cli.agents.mcp_hosts import FILES, HOSTS, TOKEN_VARIABLE, ServerAddress
 from aop.cli.agents.roles import token_role
 from aop.cli.agents.token import project_scope
 from aop.cli.shell.exits import Exit
-from aop.cli.shell.repository import open_app
+from aop.cli.shell.repository import ask_models_argument, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs, TokenInvalid
 from aop.core.ids import feature_id
@@ -43,13 +43,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--forge", metavar="URL", help="read the contracts of another AOP, with the key in FORGEGUARD_API_KEY"
     )
     parser.add_argument("--url", help="config: the address of a running `aop serve`, instead of a command")
+    ask_models_argument(parser)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Serve until the client disconnects; standard output belongs to the protocol."""
     if arguments.forge is not None:
         return _serve_remote(arguments, terminal)
-    with open_app(arguments) as app:
+    with open_app(arguments, asks_models=arguments.ask_models) as app:
         if arguments.words:
             return _configure(app, arguments, terminal)
         if arguments.project is not None or arguments.build is not None:
@@ -125,8 +126,9 @@ def _configure(app: App, arguments: argparse.Namespace, terminal: Terminal) -> i
     command = [program] if program else [sys.executable, "-m", "aop.cli.main"]
     project_id, build_id = project_scope(app, arguments)
     reach = ["--build", build_id] if build_id else ["--project", project_id] if project_id else []
+    allowed = ["--ask-models"] if arguments.ask_models else []
     # A host that opens this workspace reads this project, with no call to say so (FORGE-114).
-    address = ServerAddress(command=[*command, "mcp", "--repo", str(app.root), *reach], url=arguments.url)
+    address = ServerAddress(command=[*command, "mcp", "--repo", str(app.root), *reach, *allowed], url=arguments.url)
     text = HOSTS[host](address)
     words = [*(("--feature", feature_id(arguments.feature)) if arguments.feature else ()), *reach]
     token = f"export {TOKEN_VARIABLE}=$({' '.join(['aop token', arguments.role or 'ROLE', *words])})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from aop.cli.shell.exits import Exit
-from aop.cli.shell.repository import open_app
+from aop.cli.shell.repository import ask_models_argument, open_app
 from aop.cli.shell.terminal import Terminal
 
 DEFAULT_PORT = 4777
@@ -16,6 +16,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port", type=int, default=DEFAULT_PORT, metavar="N", help=f"0 chooses a free port (default: {DEFAULT_PORT})"
     )
+    ask_models_argument(parser)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -31,7 +32,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.line({"url": url}, url)
 
     with (
-        open_app(arguments) as app,
+        open_app(arguments, asks_models=arguments.ask_models) as app,
         loopback_socket(arguments.port) as listening,
         served_webhooks(app.root, app.settings, terminal.say) as webhooks,
     ):

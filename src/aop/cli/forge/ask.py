@@ -151,8 +151,8 @@ def _proposals(app: App, asked: Mapping[str, Any], model: str | None, terminal: 
     import asyncio
 
     from aop.forge.generation.suggestions import IDEA, fitting_answers, suggest_answers
-    from aop.wiring.build import build_brain
     from aop.wiring.forge.generation import PRODUCT
+    from aop.wiring.models import build_brain
 
     project, mode = asked["project_id"], asked["mode"]
     answers = {

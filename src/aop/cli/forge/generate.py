@@ -30,8 +30,8 @@ def _declare_generate(parser: argparse.ArgumentParser) -> None:
 def generate(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Write the contracts of a project, or go on with them; the same command continues an interrupted run."""
     from aop.forge.generation.stored_steps import ToolRefused
-    from aop.wiring.build import build_brain
     from aop.wiring.forge.generation import PRODUCT, ContractGeneration
+    from aop.wiring.models import build_brain
 
     with open_app(arguments) as app:
         try:

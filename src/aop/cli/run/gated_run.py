@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Start the workflow if there is none, and drive the agent."""
     if arguments.max_turns < 1 or not 0 < arguments.max_minutes <= 10_000:
         raise InvalidCliArgs("`--max-turns` must be at least 1, and `--max-minutes` more than 0 and at most 10000.")
-    with open_app(arguments) as app, exclusive_drive(app, arguments.name):
+    with open_app(arguments, asks_models=True) as app, exclusive_drive(app, arguments.name):
         return _drive(app, arguments, terminal)
 
 

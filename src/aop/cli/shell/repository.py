@@ -6,6 +6,7 @@ import argparse
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -15,10 +16,29 @@ from aop.core.roles import Role
 from aop.kernel.gateway.calls import Call, Envelope
 from aop.wiring.build import App, Settings, build
 
+if TYPE_CHECKING:
+    from aop.kernel.ports.reviewer import Reviewer
 
-def open_app(arguments: argparse.Namespace, *, to_read: bool = False) -> App:
-    """Open the repository that `--repo` names; close it with `with`."""
-    return build(Path(arguments.repo), Settings.from_env(os.environ), to_read=to_read)
+
+def open_app(arguments: argparse.Namespace, *, to_read: bool = False, asks_models: bool = False) -> App:
+    """Open the repository that `--repo` names; close it with `with`. Only with `asks_models` tools may ask a model."""
+    settings = Settings.from_env(os.environ)
+    reviewer = _reviewer(settings) if asks_models else None
+    return build(Path(arguments.repo), settings, to_read=to_read, reviewer=reviewer)
+
+
+def ask_models_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare the operator's word that a server may ask models."""
+    parser.add_argument(
+        "--ask-models", action="store_true", help="let tools ask a model from this server: the reviewer of a workflow"
+    )
+
+
+def _reviewer(settings: Settings) -> Reviewer:
+    """Return the reviewer that is a model. A server comes here only at the operator's word (AOP-017)."""
+    from aop.wiring.models import model_reviewer
+
+    return model_reviewer(settings)
 
 
 def gate_call(app: App, report: Callable[[str], None]) -> Call:

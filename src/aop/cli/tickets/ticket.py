@@ -22,7 +22,8 @@ from aop.core.text.counts import count
 from aop.core.text.visible import visible
 from aop.tickets.mission.keys import ticket_key
 from aop.tickets.runs.runner import PRODUCTS, TicketRunner
-from aop.wiring.build import Settings, build_ticket_desk
+from aop.wiring.build import Settings
+from aop.wiring.models import build_ticket_desk
 
 LEDGER = ".aop/tickets/ledger.db"
 

@@ -19,7 +19,8 @@ from aop.core.clock import timestamp
 from aop.core.redaction.redactor import Redactor
 from aop.tickets.runs.pool import RunnerPool
 from aop.web.webhooks import PATHS, WebhookIntake, webhook_routes
-from aop.wiring.build import Settings, build_ticket_desk, make_ready_for_threads
+from aop.wiring.build import Settings, make_ready_for_threads
+from aop.wiring.models import build_ticket_desk
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from importlib.resources import files
 
 import msgspec
 
-from aop.core.errors import Move, Refusal, ReviewerNotConfigured
+from aop.core.errors import ModelNotAllowed, Move, Refusal, ReviewerNotConfigured
 from aop.gated.machine.active_pr import PlanStep, PlanTask, StepType
 from aop.gated.machine.position import plan_of
 from aop.gated.machine.state import Review, Reviewed, ReviewFailed
@@ -29,7 +29,7 @@ class NoReport(Exception):
 
 def review_work(session: Session, _action: Review) -> Reviewed | ReviewFailed:
     """Return the blocking findings as tasks; anything but a report on this change is a failure (GATED-92)."""
-    # Refusals of a model that only a person can resolve, and ReviewerNotConfigured, go to the caller.
+    # Refusals of a model that only a person can resolve, ReviewerNotConfigured and ModelNotAllowed go to the caller.
     try:
         report = _by_command(session) if session.policy.review_command else _by_model(session)
         found = blocking_of(report, _changed_paths(session), Severity(session.policy.blocking_severity))
@@ -70,8 +70,10 @@ def _by_command(session: Session) -> CodeReviewReport:
 
 def _by_model(session: Session) -> CodeReviewReport:
     reviewer, model = session.kernel.reviewer, session.policy.review_model
-    if not model or reviewer is None:
+    if not model:
         raise ReviewerNotConfigured("No reviewer is configured, and the workflow needs a review to continue.")
+    if reviewer is None:
+        raise ModelNotAllowed(f"The policy has the model `{model}` review, and this server may not ask a model.")
     try:
         opinion = reviewer.review(_wanted(session, LARGEST_DIFF_FOR_A_MODEL), model)
     except Refusal as refusal:

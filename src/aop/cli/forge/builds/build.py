@@ -108,8 +108,8 @@ def _crew(app: App, arguments: argparse.Namespace) -> Crew:
 
 def _brains(app: App, crew: Crew, arguments: argparse.Namespace) -> Mapping[Role, Brain]:
     """Return the brain of each role, before anything is begun. Raises: ModelNotConfigured and the like."""
-    from aop.wiring.build import build_brain
     from aop.wiring.forge.generation import PRODUCT
+    from aop.wiring.models import build_brain
 
     if crew == "solo":
         return {Role.FORGE_BUILDER: build_brain(app.settings, chosen=arguments.model, product=PRODUCT)}
