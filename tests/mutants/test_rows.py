@@ -10,7 +10,7 @@ import pytest
 from tests.mutants.mutants import ROWS, Mutant, problems, read_mutants
 
 MUTANTS = read_mutants()
-LEAST = 30
+LEAST = 150
 LINES = 400
 
 

@@ -42,16 +42,26 @@ class Outcome:
             self.broken.append(f"{report.nodeid} broke in its {report.when}")
 
 
+class ImportFirst:
+    """Imports the changed module before any test is collected: a failure there is no failure of a test."""
+
+    def __init__(self, module: str, outcome: Outcome) -> None:
+        self._module = module
+        self._outcome = outcome
+
+    def pytest_sessionstart(self) -> None:
+        try:
+            importlib.import_module(self._module)
+        except Exception as problem:  # noqa: BLE001 - whatever it raises, the change is no good
+            self._outcome.broken.append(f"{self._module} does not import: {problem!r}")
+            pytest.exit("the changed module does not import")
+
+
 def main(module: str, tests: Sequence[str]) -> int:
     outcome = Outcome()
-    try:
-        importlib.import_module(module)
-    except Exception as problem:  # noqa: BLE001 - whatever a changed module raises, it says that the change is no good
-        outcome.broken.append(f"{module} does not import: {problem!r}")
-    else:
-        code = pytest.main([*OPTIONS, *tests], plugins=[outcome])
-        if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-            outcome.broken.append(f"pytest ended with {code!r}")
+    code = pytest.main([*OPTIONS, *tests], plugins=[outcome, ImportFirst(module, outcome)])
+    if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        outcome.broken.append(f"pytest ended with {code!r}")
     print("\n" + json.dumps(asdict(outcome)))
     return 0
 

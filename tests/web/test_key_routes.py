@@ -155,3 +155,16 @@ def test_a_key_opens_the_tools_that_name_its_scope_and_no_others(world: World) -
         "forge.note_put",
         "forge.plan",
     ]
+
+
+def test_a_key_opens_no_tool_of_a_scope_that_it_lacks(world: World) -> None:
+    reads = "fg_" + "read" * 10
+    put_key(world, reads, scopes=("read",))
+    with world.app.record.read() as view:
+        principal = principal_of_key(the_key(view, reads))
+    assert [tool.name for tool in world.app.gateway.tools_for(principal)] == [
+        "forge.build_status",
+        "forge.build_verify_seal",
+        "forge.errors_list",
+        "forge.note_get",
+    ]

@@ -17,7 +17,7 @@ import pytest
 
 from aop.adapters.processes.child import InheritedDescriptors
 from aop.adapters.processes.runner import LocalProcesses
-from aop.adapters.processes.sandbox.bubblewrap import Bubblewrap, FailedProof, prove, system_view
+from aop.adapters.processes.sandbox.bubblewrap import Bubblewrap, FailedProof, Mount, prove, system_view
 from aop.kernel.config.policy import NO_LIMITS
 from aop.kernel.ports.processes import Ending
 from tests.adapters.processes.steps import Steps, processes_with, wait_until_dead
@@ -55,6 +55,34 @@ def linked(tmp_path: Path) -> Steps:
     worktree = main / ".aop" / "worktrees" / "feature"
     git(main, "worktree", "add", "-q", "-b", "feature", str(worktree))
     return Steps(tmp_path, "bubblewrap", git_dirs=[main / ".git"], worktree=worktree)
+
+
+# --- options -------------------------------------------------------------------------------------
+
+
+SHUTS_IN = (
+    *("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--unshare-net"),
+    *("--disable-userns", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "aop"),
+    *("--uid", "1000", "--gid", "1000", "--clearenv"),
+    *("--tmpfs", "/private", "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/work"),
+)
+
+
+def test_a_step_is_started_with_every_option_that_shuts_it_in() -> None:
+    """Where one is missing the proof fails, and what needs bubblewrap is skipped: so the options are read here."""
+    bubblewrap = Bubblewrap(program="bwrap", options=frozenset(("--disable-userns",)))
+    with InheritedDescriptors() as handed:
+        view = {"/private": Mount("--tmpfs")}
+        argv = bubblewrap.command(["true"], view, env={}, cwd="/work", network="none", handed=handed)
+        options = os.pread(int(argv[2]), 10_000, 0).decode().split("\0")
+    assert tuple(options[: options.index("--json-status-fd")]) == SHUTS_IN
+    assert (argv[:2], argv[3:]) == (["bwrap", "--args"], ["--", "true"])
+
+
+def test_a_step_has_private_folders_in_place_of_those_of_the_machine() -> None:
+    view = system_view("/home/aop", "none")
+    private = ("/tmp", "/var/tmp", "/dev/shm", "/home/aop")
+    assert {place: view[place] for place in private} == dict.fromkeys(private, Mount("--tmpfs"))
 
 
 # --- files ---------------------------------------------------------------------------------------

@@ -79,6 +79,12 @@ def test_the_kernel_is_told_no_more_than_it_knows(abi: int, fields: int) -> None
     assert all(rights & ~handled == 0 for _, rights in opened)
 
 
+@pytest.mark.parametrize(("network", "tcp"), [("none", 0b11), ("ports", 0b11), ("host", 0)])
+def test_tcp_is_closed_unless_the_network_is_that_of_the_host(network: str, tcp: int) -> None:
+    ruleset, *_ = Landlock(abi=4, processor="x86_64").restrictions({}, writable=(), network=network)
+    assert struct.unpack("=2Q", ruleset)[1] == tcp
+
+
 # --- whether it holds ----------------------------------------------------------------------------
 
 
@@ -133,6 +139,57 @@ def test_no_jump_of_the_filter_leads_out_of_it(processor: str, abi: int, network
     jumps = [(place, code, then, otherwise) for place, (code, then, otherwise, _) in enumerate(instructions)]
     assert all(place + 1 + max(then, otherwise) < len(jumps) for place, code, then, otherwise in jumps if code & 7 == 5)
     assert instructions[-1][0] == 6
+
+
+EPERM, EACCES, ENOSYS, KILL, ALLOW = 0x50001, 0x5000D, 0x50026, 0x80000000, 0x7FFF0000
+NEW_USER, NEW_TIME, AF_UNIX, AF_INET, TYPES_INTO_TERMINAL = 0x10000000, 0x80, 1, 2, 0x5412
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+@pytest.mark.parametrize(
+    ("call", "arguments", "network", "answer"),
+    [
+        *((call, (), "host", EPERM) for call in ("mount", "setns", "keyctl", "add_key", "bpf", "perf_event_open")),
+        *((call, (), "host", ENOSYS) for call in ("clone3", "io_uring_setup")),
+        ("clone", (NEW_USER,), "host", EPERM),
+        ("unshare", (NEW_USER,), "host", EPERM),
+        ("unshare", (NEW_TIME,), "host", EPERM),
+        ("clone", (17,), "none", ALLOW),
+        ("ioctl", (0, TYPES_INTO_TERMINAL), "host", EPERM),
+        ("ioctl", (0, 0x5401), "none", ALLOW),
+        ("socket", (AF_INET, 1, 0), "none", EACCES),
+        ("socket", (AF_UNIX, 1, 0), "none", ALLOW),
+        ("socket", (AF_UNIX, 1, 0), "host", EACCES),
+        ("connect", (), "none", EACCES),
+        ("openat", (0, 0, 0), "none", ALLOW),
+    ],
+)
+def test_the_filter_answers(processor: str, call: str, arguments: tuple[int, ...], network: str, answer: int) -> None:
+    known = PROCESSORS[processor]
+    program = filter_program(known, network=network, landlock_abi=7)
+    assert answer_of(program, known.audit_number, known.calls[call], arguments) == answer
+
+
+@pytest.mark.parametrize(("processor", "other"), [("x86_64", 0x40000003), ("aarch64", 0x40000028)])
+def test_a_call_in_the_numbers_of_another_processor_ends_the_step(processor: str, other: int) -> None:
+    program = filter_program(PROCESSORS[processor], network="host", landlock_abi=7)
+    assert answer_of(program, other, 0, ()) == KILL
+    assert answer_of(program, PROCESSORS[processor].audit_number, 0x40000000, ()) == ENOSYS
+
+
+def answer_of(program: bytes, architecture: int, number: int, arguments: tuple[int, ...]) -> int:
+    """Return what the kernel answers to a system call: the filter's instructions, one after the other."""
+    seen = {0: number, 4: architecture, **{16 + 8 * at: value for at, value in enumerate((*arguments, *[0] * 6))}}
+    instructions, at, value = list(struct.iter_unpack("=HBBI", program)), 0, 0
+    while True:
+        code, then, otherwise, operand = instructions[at]
+        if code == 0x06:
+            return int(operand)
+        at += 1
+        if code in (0x15, 0x35):
+            at += then if (value == operand if code == 0x15 else value >= operand) else otherwise
+        else:
+            value = seen[operand] if code == 0x20 else value & operand
 
 
 # --- what it cannot do as bubblewrap does --------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aop.core.redaction.redactor import Redactor, SecretFinding
+from aop.core.redaction.redactor import Redactor, SecretFinding, mask_json
 from aop.core.redaction.rules import MASKING_RULES, RULES
 
 MADE_UP = "Zq7" + "vK2mX9" + "pL4wR8"
@@ -92,6 +92,11 @@ def test_known_values_that_overlap_are_masked_as_one() -> None:
     assert Redactor(["abcdef", "defghi", "hi-jkl"])("x abcdefghi-jkl y abcdef") == (
         "x [redacted:known-value] y [redacted:known-value]"
     )
+
+
+def test_names_and_values_of_json_are_masked_at_any_depth() -> None:
+    known, mask = Redactor([MADE_UP]), "[redacted:known-value]"
+    assert mask_json({MADE_UP: [{"a": MADE_UP}, 1, None]}, known) == {mask: [{"a": mask}, 1, None]}
 
 
 def test_known_values_of_less_than_six_characters_are_ignored() -> None:

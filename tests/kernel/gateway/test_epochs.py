@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from aop.core.roles import Role
@@ -35,16 +37,36 @@ def test_every_change_of_a_replaced_supervisor_is_refused_and_it_may_still_look(
 
 
 def test_what_was_under_way_when_a_newer_supervisor_came_is_not_stored(world: World) -> None:
-    newer = gateway_of(world)
-
-    def run(call: Call, _arguments: Arguments) -> Outcome:
-        newer.lead()
-
+    def say(call: Call) -> Outcome:
         def decide(tx: Transaction) -> Outcome:
             tx.append(call.event("said", None))
             return Said(said="too late")
 
         return call.commit(decide)
+
+    assert code_when_replaced(world, say) == "supervisor_replaced"
+    assert events(world, "said") == []
+
+
+def test_a_replaced_supervisor_does_nothing_outside_the_record_either(world: World) -> None:
+    moved: list[str] = []
+
+    def move(call: Call) -> Outcome:
+        call.intend({"moves": "a branch"})
+        moved.append("a branch")
+        return Said(said="too late")
+
+    assert code_when_replaced(world, move) == "supervisor_replaced"
+    assert moved == []
+
+
+def code_when_replaced(world: World, do: Callable[[Call], Outcome]) -> object:
+    """Return how a call ends while which a newer supervisor comes."""
+    newer = gateway_of(world)
+
+    def run(call: Call, _arguments: Arguments) -> Outcome:
+        newer.lead()
+        return do(call)
 
     everybody = frozenset({Role.ORCHESTRATOR})
     slow = Tool(
@@ -52,6 +74,4 @@ def test_what_was_under_way_when_a_newer_supervisor_came_is_not_stored(world: Wo
     )
     older = gateway_of(world, slow)
     older.lead()
-    answer = older.call(world.app.person, "test.say", {}, operation_id="op-1")
-    assert (answer.error or {})["code"] == "supervisor_replaced"
-    assert events(world, "said") == []
+    return (older.call(world.app.person, "test.say", {}, operation_id="op-1").error or {})["code"]

@@ -308,6 +308,16 @@ def test_a_tool_that_names_no_role_is_for_nobody_but_the_system(shared: World) -
     assert person == {Role.SYSTEM}
 
 
+@pytest.mark.parametrize("role", [PLANNER, BUILDER, QA, ORCHESTRATOR, CODER])
+def test_in_its_turn_an_agent_reads_and_proposes_and_changes_nothing(shared: World, role: Role) -> None:
+    free, bound = (Principal(role=role, actor="agent", turn=turn) for turn in ("", "run-1"))
+    changes = {tool.name for tool in shared.app.gateway.tools_for(free) if tool.mutates and not tool.in_turn}
+    reads = {tool.name for tool in shared.app.gateway.tools_for(free)} - changes
+    assert changes
+    assert {tool.name for tool in shared.app.gateway.tools_for(bound)} == reads
+    assert {code_of(shared, bound, name, {}) for name in changes} == {FORBIDDEN}
+
+
 def test_the_policy_narrows_a_role_and_leaves_the_others(tmp_path: Any) -> None:
     world = world_with(tmp_path, "version: 1\nrbac: {builder: [repo.status, repo.diff]}\n")
     allowed = {role: {tool.name for tool in world.app.gateway.tools_for(worker(role))} for role in (BUILDER, QA)}

@@ -19,7 +19,8 @@ from aop.core.errors import InvalidCliArgs, TokenInvalid, UnknownFeature
 from aop.core.ids import FeatureId, TokenId
 from aop.core.roles import Role
 from aop.kernel.gateway.principals import Principal
-from aop.kernel.gateway.tokens import TOKEN_ROLES, TokenOrder, Tokens
+from aop.kernel.gateway.signed_text import NotSigned, SignedForm
+from aop.kernel.gateway.tokens import TOKEN_ROLES, TokenClaims, TokenOrder, Tokens, read_token
 from tests.clocks import HandClock
 from tests.kernel.tools.worlds import events
 from tests.world import World, make_repository
@@ -156,6 +157,7 @@ FORGERIES: dict[str, Callable[[Forge], str]] = {
     "no signature": lambda forge: f"{forge.header}.{forge.payload}.",
     "two parts": lambda forge: f"{forge.header}.{forge.payload}",
     "another signature": lambda forge: f"{forge.header}.{forge.payload}.{encoded(b'x' * 32)}",
+    "another header": lambda forge: f"{encoded('{}')}.{forge.payload}.{forge.signature}",
     "something after it": lambda forge: f"{forge.header}.{forge.payload}.{forge.signature}.",
     "a line after it": lambda forge: f"{forge.header}.{forge.payload}.{forge.signature}\n",
     "padding": lambda forge: f"{forge.header}.{forge.payload}.{forge.signature}=",
@@ -220,3 +222,12 @@ def test_a_token_of_another_repository_is_refused(tokens: Tokens, tmp_path: Path
 def test_the_id_of_a_token_is_all_that_is_needed_to_find_it(tokens: Tokens) -> None:
     handed = [tokens.issue(BUILDER, by="person:ada").token.token_id for _ in range(3)]
     assert [token.token_id for token in tokens.all()] == sorted(map(TokenId, handed))
+
+
+def test_a_text_that_was_signed_in_one_form_counts_in_no_other(tokens: Tokens) -> None:
+    one, other = (SignedForm(head="h", covered=covered) for covered in ("one:", "other:"))
+    claims = read_token(tokens.issue(BUILDER, by="person:ada").text, tokens.signer)
+    text = one.write(claims, tokens.signer)
+    assert one.read(text, TokenClaims, tokens.signer) == claims
+    with pytest.raises(NotSigned):
+        other.read(text, TokenClaims, tokens.signer)

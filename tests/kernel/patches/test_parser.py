@@ -188,6 +188,12 @@ def test_content_may_be_any_bytes_but_nul() -> None:
     assert hunk.lines == (b"-caf\xe9\r", b"+caf\xc3\xa9\r\x0c")
 
 
+@pytest.mark.parametrize("second", [b"@@ -3 +3 @@\n-three\n+3\n", b"@@ -1 +1 @@\n-one\n+1\n"])
+def test_hunks_that_overlap_or_go_back_are_refused(second: bytes) -> None:
+    first = b"--- a/x\n+++ b/x\n@@ -2,2 +2,2 @@\n-two\n+2\n three\n"
+    assert (refusal(first + second).facts["reason"], refusal(first + second).facts["line"]) == ("hunks_overlap", 7)
+
+
 @pytest.mark.parametrize(
     ("body", "actual"),
     [

@@ -109,6 +109,13 @@ def test_an_end_that_was_cut_off_is_seen_by_the_anchor(readied: World) -> None:
     assert (details["kind"], details["seq"]) == ("cut", anchor["seq"])
 
 
+def test_an_end_that_was_cut_off_is_seen_by_the_writes_that_are_newer(readied: World) -> None:
+    before = verify(readied)["head_seq"]
+    readied.ok("feature.log_append", feature_id="one", note="More.")
+    tamper(readied, "DELETE FROM journal WHERE seq > ?", before)
+    assert broken(readied)["kind"] == "cut"
+
+
 def test_a_journal_that_was_written_anew_is_seen_by_the_anchor(readied: World) -> None:
     anchor = {"seq": 1, "hash": "f" * 64}
     assert broken(readied, anchor=anchor)["kind"] == "rewritten"

@@ -287,6 +287,13 @@ def test_a_secret_is_named_by_its_rule_and_never_repeated(building: World) -> No
     assert SECRET not in str(error)
 
 
+def test_a_secret_as_the_new_name_of_a_file_is_refused_and_never_repeated(building: World) -> None:
+    names = ("src/a.txt", f"src/{SECRET}")
+    diff = "diff --git a/{0} b/{1}\nsimilarity index 100%\nrename from {0}\nrename to {1}\n".format(*names)
+    error = refused(building, diff)
+    assert (error["code"], SECRET in str(error)) == ("secret_detected", False)
+
+
 def test_a_secret_that_is_taken_out_is_no_reason_to_refuse(make_world: MakeWorld) -> None:
     world = make_world(files={"src/config.txt": f"token = {SECRET}\n"})
     world.plan(files=files(modify=("src/config.txt",)))
