@@ -308,6 +308,7 @@ def test_a_tool_that_names_no_role_is_for_nobody_but_the_system(shared: World) -
     assert person == {Role.SYSTEM}
 
 
+@pytest.mark.req("AOP-227")
 @pytest.mark.parametrize("role", [PLANNER, BUILDER, QA, ORCHESTRATOR, CODER])
 def test_in_its_turn_an_agent_reads_and_proposes_and_changes_nothing(shared: World, role: Role) -> None:
     free, bound = (Principal(role=role, actor="agent", turn=turn) for turn in ("", "run-1"))

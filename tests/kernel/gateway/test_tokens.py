@@ -106,12 +106,14 @@ def test_the_record_knows_who_was_given_what_and_never_the_token(tokens: Tokens,
     assert handed.text.split(".")[2].encode() not in stored
 
 
+@pytest.mark.req("AOP-327")
 @pytest.mark.parametrize("role", [role for role in Role if role not in TOKEN_ROLES])
 def test_the_system_is_nobody_s_role_by_token(tokens: Tokens, role: Role) -> None:
     with pytest.raises(InvalidCliArgs):
         tokens.issue(TokenOrder(role=role), by="person:ada")
 
 
+@pytest.mark.req("AOP-327")
 @pytest.mark.hostile("T10")
 @pytest.mark.parametrize("life", [timedelta(0), timedelta(seconds=-1), timedelta(days=7, seconds=1)], ids=str)
 def test_a_token_lives_a_limited_time(tokens: Tokens, life: timedelta) -> None:
@@ -125,6 +127,7 @@ def test_a_feature_that_does_not_exist_gets_no_token(tokens: Tokens) -> None:
     assert tokens.all() == ()
 
 
+@pytest.mark.req("AOP-327")
 def test_a_token_ends_with_its_time(tokens: Tokens, clock: HandClock) -> None:
     text = tokens.issue(BUILDER, by="person:ada").text
     clock.pause(3598)
@@ -134,6 +137,7 @@ def test_a_token_ends_with_its_time(tokens: Tokens, clock: HandClock) -> None:
         tokens.principal(text)
 
 
+@pytest.mark.req("AOP-327")
 @pytest.mark.hostile("T10")
 @pytest.mark.parametrize("whole", [False, True], ids=["by id", "by token"])
 def test_a_revoked_token_is_refused_at_once(tokens: Tokens, world: World, *, whole: bool) -> None:
@@ -196,6 +200,7 @@ SIGNED_FORGERIES: dict[str, Callable[[Forge], str]] = {
 }
 
 
+@pytest.mark.req("AOP-327")
 @pytest.mark.hostile("T01", "T02", "T03", "T05", "T06", "T07", "T18", "T19", "T21")
 @pytest.mark.parametrize("forgery", [*FORGERIES, *SIGNED_FORGERIES])
 def test_a_forgery_is_refused_like_any_other(tokens: Tokens, world: World, forgery: str) -> None:
@@ -224,6 +229,7 @@ def test_the_id_of_a_token_is_all_that_is_needed_to_find_it(tokens: Tokens) -> N
     assert [token.token_id for token in tokens.all()] == sorted(map(TokenId, handed))
 
 
+@pytest.mark.req("AOP-327")
 def test_a_text_that_was_signed_in_one_form_counts_in_no_other(tokens: Tokens) -> None:
     one, other = (SignedForm(head="h", covered=covered) for covered in ("one:", "other:"))
     claims = read_token(tokens.issue(BUILDER, by="person:ada").text, tokens.signer)

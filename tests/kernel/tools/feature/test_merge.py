@@ -113,6 +113,7 @@ def test_a_feature_that_is_not_ready_is_not_approved(ready: World) -> None:
     assert (error["code"], error["details"]["status"]) == ("invalid_status_transition", "building")
 
 
+@pytest.mark.req("AOP-184")
 @pytest.mark.parametrize("gates", [gates_of(full=step("exit 1")), gates_of(fast=step("true"))])
 def test_a_feature_that_is_not_proven_any_more_is_neither_approved_nor_merged(readied: World, gates: str) -> None:
     token = readied.approval()
