@@ -16,6 +16,7 @@ from aop.kernel.record.documents.base import next_version, revise
 from aop.kernel.record.documents.features import TERMINAL, FeatureState, Index, Status
 from aop.kernel.record.documents.gate_runs import Verdict
 from aop.kernel.record.port import Snapshot, Transaction
+from aop.kernel.record.role_sessions import role_statuses
 
 LEGAL: Mapping[Status, frozenset[Status]] = {
     Status.PLANNING: frozenset({Status.BUILDING, Status.BLOCKED, Status.FAILED}),
@@ -119,8 +120,10 @@ def refuse_build(state: FeatureState, what: str) -> None:
 
 
 def store_feature(tx: Transaction, before: FeatureState, after: FeatureState, *, now: str) -> FeatureState:
-    """Store the next version of a feature, and bring index and files in step."""
+    """Store the next version of a feature, and bring its roles, index and files in step."""
     stored = msgspec.structs.replace(after, version=next_version(before), last_updated=now)
+    if stored.status is not before.status and stored.role_status == before.role_status:
+        stored = msgspec.structs.replace(stored, role_status=role_statuses(tx, stored))
     tx.put(stored, stored.feature_id)
     tx.mark_unshown("feature", stored.feature_id)
     if _list_name(before.status) != _list_name(stored.status):

@@ -14,6 +14,7 @@ from aop.kernel.gateway.calls import Call
 from aop.kernel.record.documents.base import revise
 from aop.kernel.record.documents.questions import HumanGate, Prerequisite, Question, question_at, time_limit
 from aop.kernel.record.port import Transaction
+from aop.kernel.record.role_sessions import renew_roles
 
 LARGEST_TEXT = 16_000
 
@@ -56,6 +57,7 @@ def put_question(
     )
     tx.put(question, question.question_id)
     tx.append(call.event("question_asked", feature_id, question_id=question.question_id, text=text))
+    renew_roles(tx, feature_id, now=call.kernel.now())
     return question
 
 
@@ -66,6 +68,7 @@ def settle_expired(tx: Transaction, call: Call, question: Question) -> Question:
         tx.put(now, now.question_id)
         tx.append(call.event("question_expired", now.feature_id, question_id=now.question_id, answer=now.answer))
         call.kernel.question_ended(tx, call, now)
+        renew_roles(tx, now.feature_id, now=call.kernel.now())
     return now
 
 
@@ -85,6 +88,7 @@ def store_answer(tx: Transaction, call: Call, question: Question, text: str) -> 
     tx.put(answered, answered.question_id)
     tx.append(call.event("question_answered", answered.feature_id, question_id=answered.question_id, answer=text))
     call.kernel.question_ended(tx, call, answered)
+    renew_roles(tx, answered.feature_id, now=call.kernel.now())
     return answered
 
 

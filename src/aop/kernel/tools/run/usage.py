@@ -11,8 +11,10 @@ from aop.core.ids import FeatureId
 from aop.core.structs import copy_fields
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, committed, the_feature
 from aop.kernel.gateway.role_sets import SYSTEM
+from aop.kernel.record.documents.runs import NewestRun
 from aop.kernel.record.documents.usage import FeatureUsage, OpenTurn, Spending, Usage, Worker
 from aop.kernel.record.port import Snapshot, Transaction
+from aop.kernel.record.role_sessions import ROLES, renew_roles
 from aop.kernel.record.spending import spent_in, spent_on, with_turn
 
 
@@ -40,6 +42,10 @@ def begin_turn(call: Call, arguments: BeginTurnArguments, tx: Transaction) -> Ou
     turn, now = call.kernel.new_id("turn"), call.kernel.now()
     begun = copy_fields(OpenTurn, arguments, version=1, turn=turn, feature_id=name, began_at=now)
     tx.put(begun, begun.turn)
+    if arguments.worker in ROLES:
+        newest = tx.get(NewestRun, NewestRun.key)
+        run = arguments.run if newest is None else newest.facts.run
+        renew_roles(tx, name, now=now, sessions={arguments.worker: turn, "orchestrator": run})
     return BeginTurnResult(feature_id=name, turn=begun.turn)
 
 
@@ -73,6 +79,8 @@ def record_turn(call: Call, arguments: RecordTurnArguments, tx: Transaction) -> 
     usage = with_turn(known, arguments.worker, arguments.run, arguments.usage)
     tx.put(usage, name)
     tx.remove(OpenTurn, arguments.turn)
+    if arguments.worker in ROLES:
+        renew_roles(tx, name, now=call.kernel.now())
     tx.append(
         call.event(
             "turn_taken",
