@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.mutants.mutants import ROOT, Mutant
-from tests.mutants.trial import Outcome
+from tests.mutants.trial import TOLD, Outcome
 
 ENVIRONMENT = ".venv"
 
@@ -59,10 +59,10 @@ class PrivateCopy:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
             return Outcome(broken=[f"not done after {seconds:.0f} s"])
-        try:
-            return Outcome(**json.loads(printed.strip().rpartition("\n")[2]))
-        except (json.JSONDecodeError, TypeError):
+        told = [line for line in printed.splitlines() if line.startswith(TOLD)]
+        if not told:
             return Outcome(broken=[f"the run ended with {process.returncode}: {printed[-300:]}"])
+        return Outcome(**json.loads(told[-1].removeprefix(TOLD)))
 
     def remove(self) -> None:
         shutil.rmtree(self.root, ignore_errors=True)

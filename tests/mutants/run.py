@@ -114,8 +114,9 @@ def _failing(
     _say(f"{sum(map(len, files.values()))} tests on the source as it is")
     asked = {pool.submit(_outcome, sorted(tests), copies, seconds=seconds * 2): tests for tests in files.values()}
     failing: dict[str, str] = {}
-    for done in as_completed(asked):
+    for number, done in enumerate(as_completed(asked), start=1):
         outcome = done.result()
+        _say(f"{number}/{len(asked)} files of tests, without a mutation")
         if wrong := [*outcome.failed, *outcome.broken]:
             failing |= dict.fromkeys(asked[done], wrong[0])
         elif outcome.ran < len(asked[done]):

@@ -1,4 +1,4 @@
-"""One run of tests in a private copy: prints as JSON which test failed, or why that would prove nothing.
+"""One run of tests in a private copy: tells in one line which test failed, or why that would prove nothing.
 
 `python -m tests.mutants.trial MODULE TEST...`. The changed module must import, and the failure must be one of a test's
 own: a collection that breaks, a fixture that breaks or a name that is not defined says nothing about a control.
@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass, field
 import pytest
 
 OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "--no-header", "-m", "")
+TOLD = "outcome: "
+"""The beginning of the line that tells the outcome."""
 BROKEN = (ImportError, NameError, SyntaxError)
 
 
@@ -59,10 +61,13 @@ class ImportFirst:
 
 def main(module: str, tests: Sequence[str]) -> int:
     outcome = Outcome()
-    code = pytest.main([*OPTIONS, *tests], plugins=[outcome, ImportFirst(module, outcome)])
-    if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
-        outcome.broken.append(f"pytest ended with {code!r}")
-    print("\n" + json.dumps(asdict(outcome)))
+    try:
+        code = pytest.main([*OPTIONS, *tests], plugins=[outcome, ImportFirst(module, outcome)])
+        if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) and not outcome.failed:
+            outcome.broken.append(f"pytest ended with {code!r}")
+    finally:
+        # Also where pytest breaks at its end, as it does when the failed test left a file open.
+        print(f"\n{TOLD}{json.dumps(asdict(outcome))}", flush=True)
     return 0
 
 

@@ -362,6 +362,7 @@ def planned(make_shared_world: MakeWorld) -> World:
     return world
 
 
+@pytest.mark.req("AOP-081")
 def test_a_second_first_plan_is_refused(planned: World) -> None:
     error = planned.refusal("plan.submit", feature_id="one", plan_json=plan_for("one"))
     assert (error["code"], error["details"]["plan_version"]) == ("plan_already_accepted", 1)
