@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 MODULES = (
     "aop.adapters.processes.runner",
+    "aop.adapters.git.narrow.narrow_dirs",
     "aop.adapters.git.worktrees.extras",
     "aop.adapters.git.refs.remotes",
     "aop.adapters.machine.ssh_signatures",
@@ -60,15 +61,22 @@ def _late(build: Callable[P, T]) -> Callable[P, T]:
 
 
 @_late
-def late_processes(repository: Repository, environ: Mapping[str, str], redact: Redactor) -> Processes:
-    """Return the runner of gate steps."""
+def late_processes(
+    repository: Repository, environ: Mapping[str, str], redact: Redactor, base_branch: Callable[[], str]
+) -> Processes:
+    """Return the runner of gate steps; in a sandbox they see what the feature and the base branch reach."""
     from aop.adapters.machine.own_environment import hidden_folders
     from aop.adapters.processes.runner import LocalProcesses
+    from aop.adapters.processes.sandbox.shown_git import HiddenRepository
 
     return LocalProcesses(
         environ,
         redact,
-        git_dirs=[repository.git_dir],
+        repository=HiddenRepository(
+            root=repository.root,
+            git_dir=repository.git_dir,
+            show=lambda worktree: repository.narrow.shown(worktree, base_branch()),
+        ),
         hidden=hidden_folders(repository.root),
         private_root=repository.root / ".aop" / "run",
     )

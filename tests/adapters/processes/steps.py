@@ -11,8 +11,19 @@ from typing import Any
 
 import pytest
 
+from aop.adapters.git.repository import Repository, open_repository
 from aop.adapters.processes.runner import LocalProcesses
+from aop.adapters.processes.sandbox.shown_git import HiddenRepository
 from aop.kernel.ports.processes import Command, CommandResult
+
+
+def hidden_repository(repository: Repository) -> HiddenRepository:
+    """Return what steps see of a repository, whose base branch is `main`."""
+    return HiddenRepository(
+        root=repository.root,
+        git_dir=repository.git_dir,
+        show=lambda worktree: repository.narrow.shown(worktree, "main"),
+    )
 
 
 class SinceFirstWord:
@@ -40,7 +51,7 @@ class Steps:
         level: str,
         *,
         environ: Mapping[str, str] | None = None,
-        git_dirs: Sequence[Path] = (),
+        repository: Path | None = None,
         worktree: Path | None = None,
         hidden: tuple[str, ...] = (),
     ) -> None:
@@ -51,18 +62,19 @@ class Steps:
         self.worktree.mkdir(parents=True, exist_ok=True)
         self.private_root = folder / "private"
         self._environ = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], **(environ or {})}
-        self._git_dirs = git_dirs
+        self._repository = None if repository is None else open_repository(repository, os.environ)
         self._hidden = hidden
         self.processes = self._local(lambda text: text.replace("tok_0123456789abcdef", "[token]"))
         if self.processes.sandbox_level("auto") != level:
             pytest.skip(f"{level} does not hold on this machine")
 
     def _local(self, redact: Callable[[str], str], **words: Any) -> LocalProcesses:
+        if self._repository is not None:
+            words["repository"] = hidden_repository(self._repository)
         return LocalProcesses(
             self._environ,
             redact,
             private_root=self.private_root,
-            git_dirs=self._git_dirs,
             hidden=self._hidden,
             rungs=self.rungs,
             **words,

@@ -54,7 +54,7 @@ def linked(tmp_path: Path) -> Steps:
     (main / ".env").write_text("TOKEN=1\n")
     worktree = main / ".aop" / "worktrees" / "feature"
     git(main, "worktree", "add", "-q", "-b", "feature", str(worktree))
-    return Steps(tmp_path, "bubblewrap", git_dirs=[main / ".git"], worktree=worktree)
+    return Steps(tmp_path, "bubblewrap", repository=main, worktree=worktree)
 
 
 # --- options -------------------------------------------------------------------------------------
@@ -153,12 +153,16 @@ def test_no_policy_opens_the_main_checkout_as_a_whole(linked: Steps) -> None:
     assert linked.output("cat", str(main / ".env"), readable=(str(main / ".env"),)) == "TOKEN=1\n"
 
 
-def test_no_policy_makes_the_repository_writable(linked: Steps) -> None:
+def test_no_policy_opens_what_is_git_s_or_aop_s_own(linked: Steps) -> None:
     main = linked.folder / "main"
-    for folder in (main, main / ".git", main / ".git" / "hooks"):
-        ended, _ = linked.run("sh", "-c", f"echo evil >{main}/.git/hooks/evil", writable=(str(folder),))
-        assert ended.exit_code != 0
-    assert not (main / ".git" / "hooks" / "evil").exists()
+    for place in (".git/info/exclude", ".git/objects/secret", ".aop/keys/secret", ".worktrees/other/secret"):
+        (main / place).parent.mkdir(parents=True, exist_ok=True)
+        (main / place).write_text("hidden\n")
+        for folder in (linked.folder, main, (main / place).parent.parent, (main / place).parent, main / place):
+            script = f"cat {main / place}; echo evil >{main / place}"
+            _, log = linked.run("sh", "-c", script, readable=(str(folder),), writable=(str(folder),))
+            assert (main / place).read_text() == "hidden\n"
+            assert "hidden" not in log.splitlines() or place == ".git/info/exclude"
 
 
 def test_a_link_in_the_worktree_shows_nothing_of_what_it_leads_to(tmp_path: Path, home: Path) -> None:

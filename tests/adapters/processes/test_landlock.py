@@ -34,7 +34,7 @@ def linked(tmp_path: Path) -> Steps:
     main = make_repository(tmp_path / "main", {"code.py": "x = 1\n"})
     (main / ".env").write_text("TOKEN=1\n")
     git(main, "worktree", "add", "-q", "-b", "feature", ".worktrees/feature")
-    return Steps(tmp_path, "landlock", git_dirs=[main / ".git"], worktree=main / ".worktrees" / "feature")
+    return Steps(tmp_path, "landlock", repository=main, worktree=main / ".worktrees" / "feature")
 
 
 # --- which paths are opened ----------------------------------------------------------------------

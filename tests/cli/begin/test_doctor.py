@@ -23,11 +23,11 @@ POLICY = "agentic/orchestrator/policy.yaml"
 READ_ONLY = installed_bubblewraps(os.environ["PATH"].split(os.pathsep))
 NAMES = [
     *("python", "sqlite", "git", "repository", "permissions", "base branch", "configuration", "gates"),
-    *("programs", "environment", "sandbox", "agent network", "agents"),
+    *("programs", "environment", "sandbox", "process limit", "agent network", "agents"),
     *("disk", "file system", "record", "clock", "leftovers", "worktrees"),
 ]
 
-MACHINE = {"sandbox", "agent network", "disk", "file system"}
+MACHINE = {"sandbox", "process limit", "agent network", "disk", "file system"}
 """What depends on the machine that the test runs on."""
 
 
@@ -66,6 +66,7 @@ def test_everything_is_looked_at_and_a_healthy_repository_is_well(managed: Path)
     assert [row["name"] for row in ran.json["data"]["checks"]] == NAMES
     assert {row["name"] for row in ran.json["data"]["checks"] if row["health"] != "ok"} <= {
         "sandbox",
+        "process limit",
         "agent network",
         "disk",
         "file system",
@@ -101,6 +102,7 @@ def test_a_folder_without_a_repository_is_a_failure_and_the_machine_is_looked_at
         "repository",
         "clock",
         "sandbox",
+        "process limit",
         "agent network",
     ]
     assert the(ran, "repository")[0] == "failure"

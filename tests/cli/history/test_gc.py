@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from aop.adapters.git.narrow.base_packs import history_name
+from aop.core.ids import FeatureId
 from tests.adapters.processes.test_orphans import at_work, dead_process
 from tests.world import World, git, make_repository, run_aop
 
@@ -69,6 +71,22 @@ def test_a_branch_with_commits_of_its_own_is_kept_below_a_ref(root: Path) -> Non
     ran = run_aop(root, "gc", "--apply")
     assert ran.out == "worktree  gone  removed\nbranch  gone  removed  work saved as refs/aop/rescue/gone/1\n"
     assert git(root, "rev-parse", "refs/aop/rescue/gone/1").strip() == tip
+
+
+def test_the_copied_history_of_a_branch_that_is_no_longer_the_base_goes(tmp_path: Path) -> None:
+    root = make_repository(tmp_path / "repo")
+    git(root, "branch", "develop")
+    world = World(root)
+    worktree = world.app.repository.worktrees.ensure(FeatureId("one"), "develop")
+    for branch in ("main", "develop"):
+        with world.app.repository.narrow.shown(worktree, branch):
+            pass
+    world.close()
+    main, old = history_name("main"), history_name("develop")
+    ran = run_aop(root, "gc", "--apply", "--json")
+    gone = [each["leftover"]["name"] for each in ran.json["data"]["removed"] if each["leftover"]["kind"] == "history"]
+    assert (gone, sorted(path.name for path in (root / ".aop/history").iterdir())) == ([old], [main])
+    assert ("leftover_removed", {"what": "history", "name": old, "ref": None}) in told(root)
 
 
 def test_a_branch_that_somebody_has_checked_out_stays(root: Path, tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from aop.adapters.files.locks import locked_file
 from aop.adapters.files.own_folders import remove_folder
+from aop.adapters.git.narrow.base_packs import HISTORIES, history_lock, history_name
 from aop.adapters.git.process.program import GitProgram
 from aop.adapters.git.repository import Repository
 from aop.adapters.git.worktrees.rescue import Rescuer
@@ -28,7 +30,7 @@ from aop.kernel.ports.locks import Locks
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.port import Record
 
-Kind = Literal["worktree", "branch", "logs", "process", "ticket_run", "artifact", "session", "scan"]
+Kind = Literal["worktree", "branch", "logs", "process", "ticket_run", "history", "artifact", "session", "scan"]
 TICKET_RUN_DAYS = 90
 """How long the run of a ticket can be looked up."""
 
@@ -38,7 +40,7 @@ class Leftover(Struct, frozen=True, kw_only=True):
 
     kind: Kind
     name: str
-    """The feature that no longer exists or is over, the process id, the ticket run, or the key of the document."""
+    """The feature that no longer exists or is over, the process id, the ticket run, the folder, or the document."""
     merged: bool = False
     """Whether it belongs to a merged feature, which stays in the record."""
     ended: bool = False
@@ -84,6 +86,7 @@ class Leftovers:
         self._rescuer = Rescuer(GitProgram(environ), repository.root)
         self._worktrees = repository.root / ".worktrees"
         self._logs = repository.root / ".aop" / "logs"
+        self._histories = repository.root / ".aop" / HISTORIES
         self._tickets = TicketLedger(repository.root / ".aop" / "tickets" / "ledger.db")
 
     def find(self) -> Iterator[Leftover]:
@@ -101,8 +104,14 @@ class Leftovers:
                 yield Leftover(kind="logs", name=name)
         for run_id in self._tickets.ended_before(timestamp(self._now - timedelta(days=TICKET_RUN_DAYS))):
             yield Leftover(kind="ticket_run", name=run_id)
+        yield from self._old_histories()
         yield from self._old_documents()
         yield from self._ended_worktrees()
+
+    def _old_histories(self) -> list[Leftover]:
+        """Return the copied histories of branches that are not the base."""
+        found = sorted(os.listdir(self._histories)) if self._histories.is_dir() else []
+        return [Leftover(kind="history", name=name) for name in found if name != history_name(self._base_branch)]
 
     def _old_documents(self) -> list[Leftover]:
         with self._record.read() as view:
@@ -131,6 +140,10 @@ class Leftovers:
             return self._removal(leftover, None)
         if leftover.kind in SHAPES:
             # Its removal and the note of it are one transaction.
+            return self._removal(leftover, None)
+        if leftover.kind == "history":
+            with locked_file(history_lock(self._repository.root, leftover.name)):
+                remove_folder(self._histories / leftover.name)
             return self._removal(leftover, None)
         if leftover.kind == "ticket_run":
             self._tickets.forget(leftover.name)

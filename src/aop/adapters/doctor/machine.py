@@ -13,7 +13,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from aop.adapters.doctor.checks import Check, failure, fine, warning
+from aop.adapters.git.narrow.base_packs import HISTORIES
 from aop.adapters.git.process.program import GitProgram
+from aop.adapters.processes.limits import process_limit
 from aop.adapters.processes.runner import LocalProcesses
 from aop.core.errors import Fault, SandboxUnavailable
 from aop.core.redaction.redactor import Redactor
@@ -82,9 +84,11 @@ def check_clock(now: datetime, newest_entry: datetime | None) -> Check:
 
 
 def check_disk(folder: Path) -> Check:
-    """Check the free space and the free inodes of the repository's disk."""
+    """Check the free space and the free inodes of the repository's disk, and what copies of the history take."""
     free, left = shutil.disk_usage(folder).free, os.statvfs(folder)
     text = f"{free / 1024**3:.1f} GiB free"
+    if copied := file_totals(folder / ".aop" / HISTORIES)[1]:
+        text += f", {copied / 1024**2:.1f} MiB of history for sandboxes"
     fix = "Free some space: worktrees, gate runs and their logs need it."
     if free < TOO_FEW_BYTES:
         return failure("disk", text, fix)
@@ -94,6 +98,12 @@ def check_disk(folder: Path) -> Check:
     if left.f_files and left.f_favail < LOW_FILES:
         return warning("disk", f"{text}, but room for only {count(left.f_favail, 'more file')}", fix)
     return fine("disk", text)
+
+
+def file_totals(folder: Path) -> tuple[int, int]:
+    """Return the number of files below a folder, and their size."""
+    paths = [os.path.join(place, name) for place, _folders, names in os.walk(folder) for name in names]
+    return len(paths), sum(os.lstat(path).st_size for path in paths)
 
 
 def check_file_system(folder: Path, mounts: str) -> Check:
@@ -131,6 +141,7 @@ def check_confinement(setting: str, environ: Mapping[str, str]) -> Iterator[Chec
     with tempfile.TemporaryDirectory(prefix="aop-doctor-") as scratch:
         processes = LocalProcesses(environ, Redactor(), private_root=Path(scratch))
         yield _check_sandbox(setting, processes, lambda: _why_no_bubblewrap(environ, Path(scratch)))
+        yield _check_process_limit(process_limit())
         yield _check_agent_network(processes.why_ports_stay_open("off" if setting == "off" else "auto"))
 
 
@@ -149,6 +160,18 @@ def _check_sandbox(setting: str, processes: LocalProcesses, why_not: Callable[[]
     if level == "none" and setting == "require":
         return failure("sandbox", f"{found} The policy requires a sandbox, so no gate can run.", _bubblewrap_fix(why))
     return warning("sandbox", found, _bubblewrap_fix(why))
+
+
+def _check_process_limit(how: str) -> Check:
+    """Tell how the number of processes of a step is limited."""
+    if how:
+        return fine("process limit", f"by {how}")
+    return warning(
+        "process limit",
+        "`execution.limits.processes` has no effect: the kernel limits the processes of root in a control group only,"
+        " and AOP cannot make one here.",
+        "Run AOP as another user, or where the `pids` controller of /sys/fs/cgroup can be written.",
+    )
 
 
 def _check_agent_network(why: str) -> Check:

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.adapters.doctor.checks import Check, failure, fine, warning
+from aop.adapters.doctor.machine import file_totals
 from aop.adapters.files.own_folders import abandoned_folders
 from aop.adapters.git.repository import Repository
 from aop.adapters.git.worktrees.registrations import Registrations
@@ -96,7 +97,7 @@ def _time_of_newest(entries: list[JournalEntry]) -> datetime | None:
 def check_leftovers(private: Path) -> Check:
     """Look for folders of killed processes, and for files in quarantine."""
     abandoned = sorted(folder for name in ("scratch", "tmp") for folder in abandoned_folders(private / name))
-    files, size = _file_totals(private / "quarantine")
+    files, size = file_totals(private / "quarantine")
     quarantine = f"{count(files, 'file')} ({size / 1024**2:.1f} MiB) in quarantine"
     text = f"{count(len(abandoned), 'abandoned folder')}, {quarantine}"
     if abandoned:
@@ -105,11 +106,6 @@ def check_leftovers(private: Path) -> Check:
     if size > LARGE_QUARANTINE:
         return warning("leftovers", text, "Look through `.aop/quarantine`, and delete what you do not need.")
     return fine("leftovers", text)
-
-
-def _file_totals(folder: Path) -> tuple[int, int]:
-    paths = [os.path.join(place, name) for place, _folders, names in os.walk(folder) for name in names]
-    return len(paths), sum(os.lstat(path).st_size for path in paths)
 
 
 def check_worktrees(repository: Repository, examined: ExaminedRecord) -> list[Check]:

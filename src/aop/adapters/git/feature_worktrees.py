@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from aop.adapters.files.locks import locked_file
 from aop.adapters.files.own_folders import Quarantine, held_folder, own_folder, remove_folder
 from aop.adapters.git.process.output import object_id, porcelain
@@ -24,8 +26,21 @@ from aop.kernel.ports.git import Leavings, WorktreeStatus
 if TYPE_CHECKING:
     # Only calls that write files and indexes import these.
     from aop.adapters.git.index.format import IndexLayout
+    from aop.adapters.git.index.worktree_index import WorktreeIndex
     from aop.adapters.git.worktrees.checkout import Checkout
     from aop.adapters.git.worktrees.watch import Watches
+
+
+class RegisteredWorktree(Struct, frozen=True, kw_only=True):
+    """A worktree as git has registered it."""
+
+    folder: Path
+    """Git's own folder for it."""
+    ref: str
+    """The full name of its branch; empty if it is on none."""
+    commit: CommitId
+    tree: TreeId
+    """The tree in its index."""
 
 
 class FeatureWorktrees:
@@ -153,6 +168,18 @@ class FeatureWorktrees:
             finally:
                 self._registrations.forget(folder)
 
+    def registered(self, folder: Path) -> RegisteredWorktree | None:
+        """Return what git has registered for the worktree at a path; None if that is nothing, or its branch is gone."""
+        registration = self._registrations.registration(folder)
+        named = "" if registration is None else os.fsdecode((registration / "HEAD").read_bytes()).strip()
+        ref = named.removeprefix("ref: ") if named.startswith("ref: ") else ""
+        commit = self._branches.head(ref.removeprefix("refs/heads/")) if ref else CommitId(ObjectId(named))
+        if registration is None or commit is None:
+            return None
+        return RegisteredWorktree(
+            folder=registration, ref=ref, commit=commit, tree=self._tree_in(self._index_of(registration), commit)
+        )
+
     def users_of(self, branch: str, *, besides: FeatureId) -> tuple[str, ...]:
         own = self.path(besides)
         on_branch = (checkout for checkout in self._registrations.checkouts() if checkout.ref == branch_ref(branch))
@@ -198,14 +225,31 @@ class FeatureWorktrees:
         return self._checkout(folder, registration), was_whole
 
     def _checkout(self, folder: Path, registration: Path) -> Checkout:
-        from aop.adapters.git.index.worktree_index import WorktreeIndex
         from aop.adapters.git.worktrees.checkout import Checkout
 
-        index = WorktreeIndex(registration / "index", self._seen_indexes, digest_size=self._digest_size)
         return Checkout(
-            self._neutral(), self._objects, folder=folder, index=index, tmp=self._own("tmp"), watches=self._watches
+            self._neutral(),
+            self._objects,
+            folder=folder,
+            index=self._index_of(registration),
+            tmp=self._own("tmp"),
+            watches=self._watches,
         )
 
     def _tree_at_head(self, registration: Path) -> TreeId:
         out = self._registrations.run_in(registration, "rev-parse", "--verify", "HEAD^{tree}")
         return TreeId(ObjectId(out.decode("ascii").strip()))
+
+    def _tree_in(self, index: WorktreeIndex, head: CommitId) -> TreeId:
+        """Return the tree that an index holds; that of its commit if there is no index."""
+        found = index.read()
+        if found is not None and found.tree is not None:
+            return found.tree
+        if not index.path.exists():
+            return self._objects.tree_of(head)
+        return TreeId(ObjectId(self._neutral().run("write-tree", index=index.path).out.decode("ascii").strip()))
+
+    def _index_of(self, registration: Path) -> WorktreeIndex:
+        from aop.adapters.git.index.worktree_index import WorktreeIndex
+
+        return WorktreeIndex(registration / "index", self._seen_indexes, digest_size=self._digest_size)

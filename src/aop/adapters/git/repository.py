@@ -25,8 +25,9 @@ from aop.core.errors import InvalidConfiguration
 from aop.core.ids import CommitId
 
 if TYPE_CHECKING:
-    # Few commands merge.
+    # Few commands merge, or run code of a feature.
     from aop.adapters.git.checkouts.user_checkout import UserCheckout
+    from aop.adapters.git.narrow.narrow_dirs import NarrowGitDirs
     from aop.adapters.git.objects.merges import Merges
 
 DIGEST_SIZES = {"sha1": 20, "sha256": 32}
@@ -82,6 +83,21 @@ class Repository:
             root=self.root,
             folder=self.git_dir / "objects",
             digest_size=self._digest_size,
+        )
+
+    @cached_property
+    def narrow(self) -> NarrowGitDirs:
+        """Return the maker of the git directories that sandboxes show."""
+        from aop.adapters.git.narrow.narrow_dirs import NarrowGitDirs
+
+        return NarrowGitDirs(
+            self.git,
+            self._neutral,
+            self.worktrees,
+            self.objects,
+            self.branches,
+            root=self.root,
+            common=self.git_dir,
         )
 
     @cached_property

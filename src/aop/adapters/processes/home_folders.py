@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from aop.adapters.files.own_folders import held_folder, remove_folder, small_content
+from aop.adapters.files.own_folders import held_folder
 from aop.adapters.processes.toolchains import is_within
 
 
@@ -29,19 +29,3 @@ def link_user_places(own_home: Path, home: str, places: Iterable[str]) -> None:
             link.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             link.symlink_to(place)
             linked.append(place)
-
-
-@contextmanager
-def preserve_git_link(worktree: Path) -> Iterator[None]:
-    """Restore the file `.git` of a worktree if a step changes it."""
-    link = worktree / ".git"
-    before = small_content(link)
-    try:
-        yield
-    finally:
-        if before is not None and small_content(link) != before:
-            if link.is_dir() and not link.is_symlink():
-                remove_folder(link)
-            else:
-                link.unlink(missing_ok=True)
-            link.write_bytes(before)

@@ -12,8 +12,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
+import msgspec
+
 from aop.adapters.processes.control_groups import ControlGroup, control_group
-from aop.kernel.config.policy import StepLimits
+from aop.kernel.config.policy import NO_LIMITS, StepLimits
 
 # When the machine runs out of memory, the kernel kills a step before AOP or programs of the user.
 _OOM_SCORE = "500"
@@ -50,7 +52,7 @@ class Limiter:
         if self._group is None or not self._group.limits_memory:
             # Not RLIMIT_AS: Java, Go and Node reserve far more addresses than they ever use.
             most[resource.RLIMIT_DATA] = limits.memory_bytes
-        # The kernel does not limit root in this way, and counts all processes of other users.
+        # The kernel does not limit root in this way, and counts all processes of the user.
         if limits.processes and self._group is None and os.geteuid() != 0:
             most[resource.RLIMIT_NPROC] = limits.processes + _own_threads()
         return {resource.RLIMIT_CORE: 0, **{kind: figure for kind, figure in most.items() if figure}}
@@ -59,9 +61,18 @@ class Limiter:
 @contextmanager
 def limiter(limits: StepLimits) -> Iterator[Limiter]:
     """Make the limiter of one step, and remove its control group afterwards."""
-    # Entering a group takes 10 ms, so it is made only for memory, which nothing else limits well.
-    with control_group(limits) if limits.memory_bytes else nullcontext() as group:
+    # Entering a group takes 10 ms, so it is made only for what nothing else limits well.
+    needs_group = limits.memory_bytes or (limits.processes and os.geteuid() == 0)
+    with control_group(limits) if needs_group else nullcontext() as group:
         yield Limiter(limits, group)
+
+
+def process_limit() -> str:
+    """Return what limits the number of processes of a step: `a control group`, `RLIMIT_NPROC`, or nothing (empty)."""
+    if os.geteuid() != 0:
+        return "RLIMIT_NPROC"
+    with control_group(msgspec.structs.replace(NO_LIMITS, processes=1)) as group:
+        return "" if group is None else "a control group"
 
 
 def _lower(figure: int, most: int) -> int:

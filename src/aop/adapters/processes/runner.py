@@ -26,7 +26,7 @@ from aop.adapters.processes.child import (
     start_child,
 )
 from aop.adapters.processes.command_lines import ResolvedCommand, resolve_program
-from aop.adapters.processes.home_folders import link_user_places, preserve_git_link, private_folder
+from aop.adapters.processes.home_folders import link_user_places, private_folder
 from aop.adapters.processes.limits import Limiter, limiter
 from aop.adapters.processes.program_hashes import programs_hash
 from aop.adapters.processes.sandbox.bubblewrap import (
@@ -40,6 +40,7 @@ from aop.adapters.processes.sandbox.bubblewrap import (
     system_view,
 )
 from aop.adapters.processes.sandbox.landlock import NO_PORT_RULES, Landlock
+from aop.adapters.processes.sandbox.shown_git import HiddenRepository, ShownGit, closed_places
 from aop.adapters.processes.step_log import StepLog, without_controls
 from aop.adapters.processes.toolchains import homes_of_tools, is_within, named_roots, tool_roots
 from aop.core.errors import Fault, SandboxUnavailable
@@ -80,18 +81,19 @@ class LocalProcesses:
         redact: Callable[[str], str],
         *,
         private_root: Path,  # no sandboxed step sees it
-        git_dirs: Sequence[Path] = (),
+        repository: HiddenRepository | None = None,
         hidden: tuple[str, ...] = (),  # folders of AOP's own that no variable of a step leads into
         clock_seconds: Callable[[], float] = time.monotonic,
         grace_seconds: float = 2.0,  # from SIGTERM to SIGKILL
         rungs: Sequence[str] = RUNGS,
     ) -> None:
-        """Take the environment that steps get a part of, and the git folders that they may only read."""
+        """Take the environment that steps get a part of, and the repository that sandboxes hide."""
         self._environ = without_folders(environ, hidden)
         self._hidden = hidden
         self._redact = redact
         self._private_root = private_root
-        self._git_dirs = tuple(os.path.realpath(folder) for folder in git_dirs)
+        self._closed = closed_places(repository)
+        self._shown_git = ShownGit(repository)
         self._clock = clock_seconds
         self._grace_seconds = grace_seconds
         home = os.path.normpath(environ.get("HOME") or "/")
@@ -254,10 +256,13 @@ class LocalProcesses:
         self, command: Command, program: ResolvedCommand, bubblewrap: Bubblewrap, limits: Limiter, logs: _Logs
     ) -> Iterator[Child]:
         """Start the program in bubblewrap, whose own environment holds only its marker."""
-        with InheritedDescriptors() as handed:
+        with self._shown_git.of(command.worktree.resolve()) as shown, InheritedDescriptors() as handed:
+            view = self._view(command, program)
+            if shown is not None:
+                view[self._closed[1]] = Mount("--ro-bind", str(shown))
             argv = bubblewrap.command(
                 program.argv,
-                self._view(command, program),
+                view,
                 env={"HOME": self._home, "TMPDIR": "/tmp", **program.env},
                 cwd=program.cwd,
                 network="none" if command.network == "none" else "host",
@@ -290,9 +295,15 @@ class LocalProcesses:
         # Landlock cannot close a file in an open folder, so this one is restored afterwards.
         for place in (str(worktree / ".git"), *map(os.path.realpath, command.read_only)):
             view.pop(place, None)
-        with private_folder(self._scratch()) as folder, preserve_git_link(worktree), InheritedDescriptors() as handed:
-            shown = [place for place, mount in view.items() if mount.source == place]
-            link_user_places(folder / "home", os.path.realpath(self._home), shown)
+        with (
+            private_folder(self._scratch()) as folder,
+            self._shown_git.of(worktree, linked=True) as shown,
+            InheritedDescriptors() as handed,
+        ):
+            if shown is not None:
+                view[str(shown)] = Mount("--ro-bind", str(shown))
+            places = [place for place, mount in view.items() if mount.source == place]
+            link_user_places(folder / "home", os.path.realpath(self._home), places)
             argv = landlock.command(
                 program.argv,
                 landlock.restrictions(view, writable=[str(folder)], network=command.network, ports=command.ports),
@@ -334,7 +345,7 @@ class LocalProcesses:
             program.path if is_own else (*program.path, folder),
             named_roots(program.env),
             home=self._home,
-            hidden=(*self._git_dirs, worktree, str(self._private_root)),
+            hidden=(*self._closed, worktree, str(self._private_root)),
         )
         read_only = [os.path.realpath(path) for path in command.read_only if not os.path.islink(path)]
         make_caches(read_only)
@@ -343,7 +354,7 @@ class LocalProcesses:
             tools,
             home=self._home,
             worktree=worktree,
-            git_dirs=self._git_dirs,
+            closed=self._closed,
             readable=command.readable,
             writable=command.writable,
             read_only=read_only,

@@ -106,29 +106,31 @@ def step_view(
     *,
     home: str,
     worktree: str,
-    git_dirs: Sequence[str],
+    closed: Sequence[str],
     readable: Sequence[str],
     writable: Sequence[str],
     read_only: Sequence[str] = (),
 ) -> dict[str, Mount]:
-    """Return all that a step sees; of several mounts on one place the last wins."""
+    """Return all that a step sees; of several mounts on one place the last wins.
+
+    The `closed` checkout and git directory are hidden, but for what is mounted there afterwards.
+    """
     view = dict(system)
     view |= _bind_mounts("--ro-bind-try", tools)
-    view |= _bind_mounts("--ro-bind-try", _existing_paths(readable, home))
-    in_git = [path for path in _existing_paths(writable, home) if is_within(os.path.realpath(path), *git_dirs)]
-    view |= _bind_mounts("--bind-try", [path for path in _existing_paths(writable, home) if path not in in_git])
+    opened = [path for path in _existing_paths(readable, home) if _may_be_opened(path, closed)]
+    view |= _bind_mounts("--ro-bind-try", opened)
+    view |= _bind_mounts(
+        "--bind-try", [path for path in _existing_paths(writable, home) if _may_be_opened(path, closed)]
+    )
     # A folder that the policy opens may hold the whole repository, with AOP's files and keys.
-    roots = [os.path.dirname(d) for d in git_dirs if os.path.basename(d) == ".git"]
-    view |= {root: Mount("--tmpfs") for root in roots}
-    # Paths that it names inside the repository, such as link targets of a worktree, stay readable.
-    view |= _bind_mounts("--ro-bind-try", [path for path in _existing_paths(readable, home) if _is_inside(path, roots)])
+    view |= {place: Mount("--tmpfs") for place in closed}
     view |= _bind_mounts("--bind", [worktree])
     view |= {place: Mount("--ro-bind", place) for place in read_only}
-    packages = [*read_only, *map(os.path.realpath, _existing_paths(readable, home))]
+    packages = [*read_only, *map(os.path.realpath, opened)]
     view |= {place: Mount("--tmpfs") for place in _caches_of_node(packages) if os.path.isdir(place)}
     own_git = os.path.join(os.path.realpath(worktree), ".git")
     return view | _bind_mounts(
-        "--ro-bind", [d for d in (*git_dirs, own_git) if os.path.exists(d) and not os.path.islink(d)]
+        "--ro-bind", [own_git] if os.path.exists(own_git) and not os.path.islink(own_git) else []
     )
 
 
@@ -144,10 +146,14 @@ def _caches_of_node(packages: Iterable[str]) -> list[str]:
     return [place for place in places if not os.path.islink(place)]
 
 
-def _is_inside(path: str, roots: Sequence[str]) -> bool:
-    """Tell whether a path lies inside a repository, but not in the folders of git or AOP."""
-    inside = [os.path.relpath(path, root) for root in roots if path != root and is_within(path, root)]
-    return any(below.split(os.sep)[0] not in (".git", ".aop", ".worktrees") for below in inside)
+def _may_be_opened(path: str, closed: Sequence[str]) -> bool:
+    """Tell whether a path is none of git's or AOP's own, but for the folders that AOP makes for an agent's turn."""
+    if not closed:
+        return True
+    root, git_dir = closed
+    own = [git_dir, *(os.path.join(root, name) for name in (".git", ".aop", ".worktrees"))]
+    real = os.path.realpath(path)
+    return not is_within(real, *own) or is_within(real, os.path.join(root, ".aop", "tmp"))
 
 
 def _bind_mounts(option: str, paths: Iterable[str]) -> dict[str, Mount]:

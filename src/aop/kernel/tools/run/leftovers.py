@@ -13,10 +13,10 @@ from aop.kernel.record.port import Transaction
 
 
 class LeftoverArguments(Arguments, frozen=True, kw_only=True):
-    kind: Literal["worktree", "branch", "logs", "process", "ticket_run"]
+    kind: Literal["worktree", "branch", "logs", "process", "ticket_run", "history"]
     """The kind of leftover."""
     name: Annotated[str, Meta(min_length=1, max_length=200)]
-    """The deleted or merged feature, the id of the process, or the run of a ticket."""
+    """The deleted or merged feature, the id of the process, the run of a ticket, or the folder of the history."""
     did: Literal["rescued", "removed"]
     """`rescued` when its work is saved before the removal, `removed` when it is gone."""
     ref: Annotated[str, Meta(pattern="^refs/aop/rescue/")] | None = None
@@ -27,7 +27,7 @@ class LeftoverResult(Struct, frozen=True, kw_only=True):
     kind: str
     """The kind of leftover."""
     name: str
-    """The deleted or merged feature, the id of the process, or the run of a ticket."""
+    """The deleted or merged feature, the id of the process, the run of a ticket, or the folder of the history."""
     did: str
     """The outcome."""
     ref: str | None

@@ -1,0 +1,1 @@
+"""Narrow git directories: what one feature and its base reach, nothing else."""
