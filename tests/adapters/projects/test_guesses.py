@@ -344,7 +344,9 @@ CRATE = '[package]\nname = "shop"\nversion = "0.1.0"\n'
 def test_cargo_tests_what_its_lock_file_says_and_needs_nothing_where_there_are_no_dependencies() -> None:
     files = {"Cargo.toml": CRATE, "Cargo.lock": 'version = 3\n\n[[package]]\nname = "shop"\n'}
     test = ["cargo", "test", "--offline", "--locked"]
-    assert commands(files) == {"fast": [test], "full": [test], "merge": [test]}
+    reporting = [*test, "--no-fail-fast"]
+    assert commands(files) == {"fast": [test], "full": [reporting], "merge": [reporting]}
+    assert guessed(files)["parsers"] == {"tests": {"type": "cargo_test", "step": "test", "modes": ["full", "merge"]}}
     assert execution(files) is None
     assert the_guess(files).notes == ()
 
@@ -379,7 +381,7 @@ def test_without_a_lock_file_the_manifest_says_what_is_needed() -> None:
 )
 def test_clippy_and_rustfmt_run_where_they_are_configured(files: Files) -> None:
     lint = ["cargo", "clippy", "--offline", "--all-targets", "--", "-D", "warnings"]
-    test = ["cargo", "test", "--offline"]
+    test = ["cargo", "test", "--offline", "--no-fail-fast"]
     assert commands(files)["full"] == [["cargo", "fmt", "--all", "--check"], lint, test]
 
 
@@ -395,8 +397,11 @@ GO_FILES = {"go.mod": "module example.org/shop\n", "cart/cart.go": "", "cart/car
 def test_go_vets_and_tests_all_packages_and_downloads_nothing() -> None:
     assert commands(GO_FILES) == {
         "fast": [["go", "test", "./..."]],
-        "full": [["go", "vet", "./..."], ["go", "test", "./..."]],
-        "merge": [["go", "test", "./..."]],
+        "full": [["go", "vet", "./..."], ["go", "test", "-json", "./..."]],
+        "merge": [["go", "test", "-json", "./..."]],
+    }
+    assert guessed(GO_FILES)["parsers"] == {
+        "tests": {"type": "go_test_json", "step": "test", "modes": ["full", "merge"]}
     }
     assert guessed(GO_FILES)["modes"]["fast"][0]["env"] == {"GOPROXY": "off"}
     assert execution(GO_FILES) is None

@@ -21,7 +21,7 @@ CONFIGURATION = "agentic/orchestrator"
 NAMES = ("policy", "gates", "agents")
 TOOLS = {"python": (), "node": ("node", "npm"), "maven": ("mvn", "java"), "rust": ("cargo", "cc"), "go": ("go",)}
 """What each sample takes, beyond the Python that runs this."""
-TESTS_COUNTED = {"python": 2, "node": 2, "maven": 2, "rust": None, "go": None}
+TESTS_COUNTED = {"python": 2, "node": 2, "maven": 2, "rust": 2, "go": 2}
 """How many tests the report of a gate run counts, where the language has one."""
 
 

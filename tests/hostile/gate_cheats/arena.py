@@ -30,6 +30,8 @@ class Project(Struct, frozen=True, kw_only=True):
     permitted: tuple[str, ...] = ()
     """Guarded files that a person opened."""
     report: str = "junit.xml"
+    printed: str = ""
+    """How the output of its step `test` is read; empty if that leaves a file."""
     policy: Mapping[str, Any] = {}
     needs: str = ""
     """The program that it takes."""
@@ -49,7 +51,8 @@ class Project(Struct, frozen=True, kw_only=True):
     @property
     def parsers(self) -> dict[str, Any]:
         """Return its reports: `full` and `merge` demand one, `fast` has no tests."""
-        return {"tests": {"type": "junit_xml", "path": self.report, "modes": ["full", "merge"]}}
+        report = {"type": self.printed, "step": "test"} if self.printed else {"type": "junit_xml", "path": self.report}
+        return {"tests": {**report, "modes": ["full", "merge"]}}
 
     def skip_without_its_program(self) -> None:
         """Skip a test on a machine that cannot run the project."""

@@ -489,13 +489,126 @@ MAVEN_ROWS: Mapping[str, Row] = {
     ),
 }
 
+# --- Go ------------------------------------------------------------------------------------------
+
+GO_CART = """\
+package shop
+
+func Total(prices []int) int {
+	sum := 0
+	for _, price := range prices {
+		sum += price
+	}
+	return sum
+}
+"""
+GO_BROKEN = "package shop\n\nfunc Total(prices []int) int { return 2 }\n"
+GO_TESTS = """\
+package shop
+
+import "testing"
+
+func TestOne(t *testing.T) {
+	if Total([]int{2}) != 2 {
+		t.Fatal("one")
+	}
+}
+
+func TestEach(t *testing.T) {
+	t.Run("two", func(t *testing.T) {
+		if Total([]int{2, 3}) != 5 {
+			t.Fatal("two")
+		}
+	})
+}
+"""
+GO = Project(
+    files={"go.mod": "module example.org/shop\n", "cart.go": GO_CART, "cart_test.go": GO_TESTS},
+    steps=[{"name": "test", "cmd": ["go", "test", "-json", "./..."]}],
+    printed="go_test_json",
+    needs="go",
+)
+ENDS = 'import (\n\t"syscall"\n\t"testing"\n)'
+GO_ROWS: Mapping[str, Row] = {
+    "body-emptied": Row(
+        files={"cart.go": GO_BROKEN, "cart_test.go": GO_TESTS.replace("[]int{2, 3}) != 5", "nil) != 2")},
+        ends=AS_ON_BASE,
+    ),
+    "a-test-ends-the-process": Row(
+        files={
+            "cart.go": GO_BROKEN,
+            "a_test.go": f"package shop\n\n{ENDS}\n\nfunc TestA(t *testing.T) {{\n\tsyscall.Exit(0)\n}}\n",
+        },
+        ends="gate_failed",
+    ),
+    "renamed": Row(
+        files={"cart.go": GO_BROKEN, "cart_test.go": GO_TESTS.replace("TestEach", "TestSome").replace("!= 5", "!= 2")},
+        ends=MISSING,
+    ),
+    "new-test-with-subtests": Row(
+        files={"more_test.go": GO_TESTS.replace("TestOne", "TestMore").replace("TestEach", "TestAll")}, ends=MERGED
+    ),
+    "changed-as-planned": Row(
+        files={"cart.go": GO_BROKEN, "cart_test.go": GO_TESTS.replace("[]int{2, 3}) != 5", "[]int{2, 3}) != 2")},
+        changes={"cart_test.go::TestEach": "Everything costs 2"},
+        ends=MERGED,
+    ),
+}
+
+# --- Rust ----------------------------------------------------------------------------------------
+
+RUST_CART = "pub fn total(prices: &[i32]) -> i32 {\n    prices.iter().sum()\n}\n"
+RUST_BROKEN = "pub fn total(_prices: &[i32]) -> i32 {\n    2\n}\n"
+RUST_TESTS = """\
+use shop::total;
+
+#[test]
+fn one() {
+    assert_eq!(total(&[2]), 2);
+}
+
+#[test]
+fn two() {
+    assert_eq!(total(&[2, 3]), 5);
+}
+"""
+RUST = Project(
+    files={
+        "Cargo.toml": '[package]\nname = "shop"\nversion = "0.1.0"\nedition = "2021"\n',
+        "Cargo.lock": 'version = 3\n\n[[package]]\nname = "shop"\nversion = "0.1.0"\n',
+        "src/lib.rs": RUST_CART,
+        "tests/cart.rs": RUST_TESTS,
+        ".gitignore": "target/\n",
+    },
+    steps=[{"name": "test", "cmd": ["cargo", "test", "--offline", "--locked", "--no-fail-fast"]}],
+    printed="cargo_test",
+    needs="cargo",
+)
+RUST_ROWS: Mapping[str, Row] = {
+    "body-emptied": Row(
+        files={"src/lib.rs": RUST_BROKEN, "tests/cart.rs": RUST_TESTS.replace("total(&[2, 3]), 5", "5, 5")},
+        ends=AS_ON_BASE,
+    ),
+    "a-test-ends-the-process": Row(
+        files={"tests/a.rs": "#[test]\nfn a() {\n    std::process::exit(0);\n}\n"}, ends="gate_failed"
+    ),
+    "new-test": Row(files={"tests/more.rs": RUST_TESTS}, ends=MERGED),
+    "changed-as-planned": Row(
+        files={"src/lib.rs": RUST_BROKEN, "tests/cart.rs": RUST_TESTS.replace("3]), 5", "3]), 2")},
+        changes={"tests/cart.rs::two": "Everything costs 2"},
+        ends=MERGED,
+    ),
+}
+
 TABLES: Mapping[str, tuple[Project, Mapping[str, Row]]] = {
     "pytest": (PYTHON, {**PYTHON_CHEATS, **PYTHON_HONEST}),
     "unittest": (UNITTEST, {**UNITTEST_CHEATS, **UNITTEST_HONEST}),
     "node": (NODE, {**NODE_CHEATS, **NODE_HONEST}),
     "maven": (MAVEN, MAVEN_ROWS),
+    "go": (GO, GO_ROWS),
+    "rust": (RUST, RUST_ROWS),
 }
-SOAK = ("maven",)
+SOAK = ("maven", "go", "rust")
 ROWS = [
     pytest.param(project, row, id=f"{project}-{name}", marks=pytest.mark.soak if project in SOAK else ())
     for project, (_, rows) in TABLES.items()

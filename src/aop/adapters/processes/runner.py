@@ -66,6 +66,14 @@ class _Logs(Struct, frozen=True, kw_only=True):
     output: StepLog
     errors: StepLog | None = None
     """The log of standard error; None if it is part of the output."""
+    kept: bytearray
+    """The first bytes of the output as they were printed."""
+    most_kept: int
+
+    def take(self, part: bytes) -> None:
+        """Take bytes of the output."""
+        self.kept.extend(part[: self.most_kept - len(self.kept)])
+        self.output.feed(part)
 
     def take_errors(self) -> Callable[[bytes], None] | None:
         """Return what takes the bytes of standard error; None if the output takes them."""
@@ -149,6 +157,7 @@ class LocalProcesses:
             log_truncated=log_truncated,
             problem=outcome.problem,
             transient=outcome.transient,
+            output=bytes(logs.kept),
         )
 
     def _logs(self, command: Command) -> _Logs:
@@ -156,7 +165,12 @@ class LocalProcesses:
             return StepLog(path, self._redact, max_bytes=command.max_log_bytes)
 
         errors = command.error_log_path
-        return _Logs(output=log_at(command.log_path), errors=None if errors is None else log_at(errors))
+        return _Logs(
+            output=log_at(command.log_path),
+            errors=None if errors is None else log_at(errors),
+            kept=bytearray(),
+            most_kept=command.kept_output_bytes,
+        )
 
     def _outcome(self, command: Command, sandbox: Bubblewrap | Landlock | None, logs: _Logs) -> _Outcome:
         program = resolve_program(command, self._environ, self._hidden)
@@ -275,7 +289,7 @@ class LocalProcesses:
             with start_child(
                 [*WAIT_FOR_LINE, *argv],
                 limit=limits.impose,
-                take=logs.output.feed,
+                take=logs.take,
                 take_errors=logs.take_errors(),
                 clock=self._clock,
                 handed=handed,
@@ -314,7 +328,7 @@ class LocalProcesses:
             with start_child(
                 argv,
                 limit=limits.impose,
-                take=logs.output.feed,
+                take=logs.take,
                 take_errors=logs.take_errors(),
                 clock=self._clock,
                 handed=handed,
@@ -329,7 +343,7 @@ class LocalProcesses:
             with start_child(
                 program.argv,
                 limit=limits.impose,
-                take=logs.output.feed,
+                take=logs.take,
                 take_errors=logs.take_errors(),
                 clock=self._clock,
                 cwd=program.cwd,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from msgspec import Struct
 
@@ -121,6 +121,11 @@ def guess_of(
 def junit_report(path: str) -> TestsParser:
     """Return the parser of the JUnit report that the tests of `full` and `merge` write."""
     return TestsParser(type="junit_xml", path=path, modes=(Mode.FULL, Mode.MERGE))
+
+
+def printed_report(kind: Literal["go_test_json", "cargo_test"], step: Step) -> TestsParser:
+    """Return the parser of what the tests of `full` and `merge` print."""
+    return TestsParser(type=kind, step=step.name, modes=(Mode.FULL, Mode.MERGE))
 
 
 def monorepo_note(kind: str, members: Sequence[str] = ()) -> str:

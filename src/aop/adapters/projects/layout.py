@@ -113,5 +113,5 @@ def _parsers_from_root(parsers: Parsers, folder: str) -> Parsers:
     coverage, tests = parsers.coverage, parsers.tests
     return Parsers(
         coverage=coverage and msgspec.structs.replace(coverage, path=f"{folder}/{coverage.path}"),
-        tests=tests and msgspec.structs.replace(tests, path=f"{folder}/{tests.path}"),
+        tests=msgspec.structs.replace(tests, path=f"{folder}/{tests.path}") if tests and tests.path else tests,
     )

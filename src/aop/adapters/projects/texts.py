@@ -147,7 +147,8 @@ def _parser_lines(parsers: Parsers) -> Iterator[str]:
     if coverage:
         yield f"      coverage: {{type: {coverage.type}, path: {_flow(coverage.path)}, {_modes(coverage.modes)}}}"
     if tests:
-        yield f"      tests: {{type: {tests.type}, path: {_flow(tests.path)}, {_modes(tests.modes)}}}"
+        place = f"path: {_flow(tests.path)}" if tests.path else f"step: {tests.step}"
+        yield f"      tests: {{type: {tests.type}, {place}, {_modes(tests.modes)}}}"
 
 
 def _modes(modes: Sequence[Mode]) -> str:

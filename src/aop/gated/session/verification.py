@@ -183,6 +183,8 @@ def step_plan(session: Session, step: Step, tree: TreeId, *, tests: bool) -> Gat
     state, config, profile_name = session.the_state(), session.config, preflight_profile(session.config)
     profile = profile_named(config.gates, profile_name)
     parser = profile.parsers.tests if tests else None
+    if parser is not None and parser.step:
+        parser = replace(parser, step=step.name)
     subject = Subject(
         tree=tree, base_commit=state.base_commit, definition=definition_of((step,), profile, config.policy)
     )
@@ -211,9 +213,12 @@ def _tests_parser(session: Session) -> TestsParser | None:
 
 
 def _report_options(parser: TestsParser | None) -> dict[str, str]:
-    """Make pytest write the report that is read: the output of a test proves nothing."""
-    is_one_file = parser is not None and not globs.is_glob(parser.path)
-    return {"PYTEST_ADDOPTS": f"--junitxml={parser.path}"} if parser is not None and is_one_file else {}
+    """Make the runner leave the report that is read: what a test prints proves nothing."""
+    if parser is None or parser.type == "cargo_test":
+        return {}
+    if parser.type == "go_test_json":
+        return {"GOFLAGS": "-json"}
+    return {} if globs.is_glob(parser.path) else {"PYTEST_ADDOPTS": f"--junitxml={parser.path}"}
 
 
 def _red_problem(session: Session, ran: WorktreeRun) -> str:

@@ -99,14 +99,20 @@ class CoverageParser(Section, frozen=True, kw_only=True):
 
 
 class TestsParser(Section, frozen=True, kw_only=True):
-    """The test report of a gate run, and its path, which may be a glob over several files."""
+    """The test report of a gate run: files at a path, which may be a glob, or what one of its steps prints."""
 
-    type: Literal["junit_xml"]
-    path: str
+    type: Literal["junit_xml", "go_test_json", "cargo_test"]
+    path: str = ""
+    step: str = ""
     modes: tuple[Mode, ...] = tuple(Mode)
 
     def __post_init__(self) -> None:
-        demand(flaws.in_planned_path(self.path), "path")
+        needed, other = ("path", "step") if self.type == "junit_xml" else ("step", "path")
+        if not getattr(self, needed):
+            raise Misfit(f"a parser of type `{self.type}` needs the {needed} of its report", needed)
+        if getattr(self, other):
+            raise Misfit(f"a parser of type `{self.type}` has no {other}", other)
+        demand(flaws.in_planned_path(self.path) if self.path else flaws.in_stem(self.step), needed)
 
 
 class Parsers(Section, frozen=True, kw_only=True):

@@ -277,12 +277,14 @@ KEY_WORDS: Mapping[str, str] = {
         "The modes that must leave the coverage report; in others it is not read."
     ),
     "profiles.<name>.parsers.tests.type": (
-        "`junit_xml`: the outcome of each test. With it, an exit code 0 without a report is a failure, and so is "
-        "a test of the base that is missing."
+        "`junit_xml`: files with the outcome of each test; `go_test_json`, `cargo_test`: what a step with `go test "
+        "-json` or `cargo test` prints. An exit code 0 without a report is a failure, and so is a test of the base "
+        "that is missing."
     ),
     "profiles.<name>.parsers.tests.path": (
-        "Where the steps leave the report of the tests, from the root; a glob sums up several files."
+        "Where the steps leave the files of `junit_xml`, from the root; a glob sums up several of them."
     ),
+    "profiles.<name>.parsers.tests.step": "The step whose output is the report.",
     "profiles.<name>.parsers.tests.modes": "The modes that must leave the report of the tests.",
     "profiles.<name>.thresholds.coverage_line_min": (
         "The least line coverage, 0 to 1; it cannot be below the policy's."

@@ -53,7 +53,7 @@ _NETWORK = re.compile(
 )
 _FAILED_TESTS = re.compile(
     r"^(?:FAILED|ERROR) \S+|\d+ (?:failed|failing)\b|^FAILED \(|^not ok \d+|^(?:#|\u2139) fail [1-9]"
-    r"|test result: FAILED|^--- FAIL|There are test failures|^FAIL\b",
+    r"|test result: FAILED|^--- FAIL|\"Output\":\"\\s*--- FAIL|There are test failures|^FAIL\b",
     re.MULTILINE,
 )
 _ORDER = (

@@ -193,7 +193,7 @@ def execute_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: TestB
         step_runs = run_steps(call, plan, plan.steps, exact, run_id)
         outcome = judge_reports(
             kernel.files,
-            plan.reports,
+            _with_output(plan.reports, step_runs),
             checkout,
             profile=plan.profile,
             policy=plan.policy,
@@ -235,6 +235,12 @@ def execute_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: TestB
         finished_at=kernel.now(),
     )
     return ExecutedGates(run=run, names=outcome.names, cases=outcome.cases)
+
+
+def _with_output(reports: Reports, step_runs: Sequence[StepRun]) -> Reports:
+    wanted = reports.tests.step if reports.tests is not None else ""
+    printed = next((each.output for each in step_runs if each.result.name == wanted), None)
+    return msgspec.structs.replace(reports, printed=printed)
 
 
 def _has_failed(step_runs: Sequence[StepRun], outcome: ReportVerdict) -> bool:

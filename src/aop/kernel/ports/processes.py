@@ -38,6 +38,8 @@ class Command(Struct, frozen=True, kw_only=True):
     error_log_path: Path | None = None
     """The log of its standard error; None: it is part of the other one."""
     max_log_bytes: int = 8 * 1024 * 1024
+    kept_output_bytes: int = 0
+    """How much of what it prints its result has, as it was printed."""
     sandbox: str = "auto"
     """`auto`, `require` or `off` (`execution.sandbox`)."""
     network: str = "none"
@@ -53,7 +55,7 @@ class Command(Struct, frozen=True, kw_only=True):
 
 
 class CommandResult(Struct, frozen=True, kw_only=True):
-    """The result of a process. The verdict never comes from its output."""
+    """The result of a process."""
 
     ending: Ending
     exit_code: int | None
@@ -65,6 +67,8 @@ class CommandResult(Struct, frozen=True, kw_only=True):
     problem: str = ""
     transient: bool = False
     """Whether it did not start for a reason of the moment, such as no room for another process."""
+    output: bytes = b""
+    """The beginning of what it printed, if that was asked for; it may hold secrets, and is not to be stored."""
 
 
 class Processes(Protocol):

@@ -5,8 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from aop.adapters.projects.guesses import ChosenStep, Guess, Project, caches_note, guess_of, monorepo_note
-from aop.kernel.config.gates import Step
+from aop.adapters.projects.guesses import (
+    NO_PARSERS,
+    ChosenStep,
+    Guess,
+    Project,
+    caches_note,
+    guess_of,
+    monorepo_note,
+    printed_report,
+)
+from aop.kernel.config.gates import Parsers, Step
 
 MODULE = "go.mod"
 WORKSPACE = "go.work"
@@ -38,10 +47,14 @@ def guess(project: Project) -> Guess | None:
     packages = [f"./{module}/..." if module else "./..." for module in modules]
     has_tests = any(path.endswith("_test.go") for path in project.paths)
     test = Step(name="test", cmd=("go", "test", *packages), env=NO_DOWNLOADS)
+    reporting = Step(name="test", cmd=("go", "test", "-json", *packages), env=NO_DOWNLOADS)
+    why = f"`{manifest}` and `_test.go` files exist"
     caches = (CACHE,) if _downloads(project) else ()
     return guess_of(
         checks=tuple(_checks(project, manifest, packages)),
-        tests=[ChosenStep(step=test, why=f"`{manifest}` and `_test.go` files exist")] if has_tests else (),
+        tests=[ChosenStep(step=test, why=why)] if has_tests else (),
+        reporting=[ChosenStep(step=reporting, why=why)] if has_tests else (),
+        parsers=Parsers(tests=printed_report("go_test_json", reporting)) if has_tests else NO_PARSERS,
         notes=tuple(_notes(project, modules, caches)),
         sandbox_read=caches,
     )

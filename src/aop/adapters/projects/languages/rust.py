@@ -6,8 +6,16 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from aop.adapters.projects.guesses import ChosenStep, Guess, Project, caches_note, guess_of, monorepo_note
-from aop.kernel.config.gates import Step
+from aop.adapters.projects.guesses import (
+    ChosenStep,
+    Guess,
+    Project,
+    caches_note,
+    guess_of,
+    monorepo_note,
+    printed_report,
+)
+from aop.kernel.config.gates import Parsers, Step
 
 MANIFEST = "Cargo.toml"
 LOCK = "Cargo.lock"
@@ -35,10 +43,14 @@ def guess(project: Project) -> Guess | None:
         return guess_of(tests=(), notes=[f"`{MANIFEST}` is not valid TOML."])
     everything = ("--workspace",) if "workspace" in manifest else ()
     test = _cargo(project, "test", "test", *everything)
+    reporting = _cargo(project, "test", "test", *everything, "--no-fail-fast")
+    why = f"`{MANIFEST}` exists; `cargo test` builds the project and runs its tests"
     caches = tuple(_caches(project, manifest))
     return guess_of(
         checks=tuple(_checks(project, manifest, everything)),
-        tests=[ChosenStep(step=test, why=f"`{MANIFEST}` exists; `cargo test` builds the project and runs its tests")],
+        tests=[ChosenStep(step=test, why=why)],
+        reporting=[ChosenStep(step=reporting, why=why)],
+        parsers=Parsers(tests=printed_report("cargo_test", reporting)),
         notes=tuple(_notes(project, manifest, caches)),
         sandbox_read=caches,
     )

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from aop.core.ids import FeatureId, TreeId
 from aop.kernel.config.gates import Mode, Profile, Step
 from aop.kernel.config.policy import Policy
 from aop.kernel.features.installation import CheckoutExtras
+from aop.kernel.features.worktree_extras import command_for
 from aop.kernel.gates.execution.exact_trees import Kept
+from aop.kernel.gates.reports.coverage import LARGEST_REPORT
 from aop.kernel.gates.reports.verdict import Reports
+from aop.kernel.ports.processes import Command
 from aop.kernel.record.documents.gate_runs import Subject, TestChange
 from aop.kernel.record.projections import folder_of
 
@@ -52,6 +57,22 @@ class GatePlan(Struct, frozen=True, kw_only=True):
     """Whether the report is compared with the tests that the runner lists, where it can."""
     inputs: Mapping[str, bytes] = {}
     """Files that are written beside the tree before the first step."""
+
+    def command(self, step: Step, checkout: Path, log_path: Path, *, extras: CheckoutExtras) -> Command:
+        """Return the process of a step in a checkout."""
+        command = command_for(
+            self.policy.execution,
+            extras,
+            step.cmd,
+            checkout,
+            log_path=log_path,
+            timeout_seconds=step.timeout_seconds,
+            folder=step.cwd,
+            env=step.env,
+        )
+        tests = self.reports.tests
+        is_report = tests is not None and tests.step == step.name
+        return msgspec.structs.replace(command, kept_output_bytes=LARGEST_REPORT + 1) if is_report else command
 
     @property
     def log_folder(self) -> str:

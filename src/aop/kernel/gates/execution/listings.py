@@ -9,14 +9,16 @@ import msgspec
 from aop.core.errors import Refusal
 from aop.core.ids import GateRunId
 from aop.kernel.config.gates import Step
-from aop.kernel.features.worktree_extras import command_for
 from aop.kernel.gates.execution.canary_steps import FOLDER, REPORT_OPTION, carry_plugin
 from aop.kernel.gates.execution.exact_trees import ExactTree
 from aop.kernel.gates.execution.gate_plans import GatePlan
 from aop.kernel.gates.reports.coverage import LARGEST_REPORT
 from aop.kernel.gates.reports.listed_tests import pytest_names
+from aop.kernel.gates.reports.printed_tests import LISTED
+from aop.kernel.gates.reports.verdict import Reports
 from aop.kernel.gateway.calls import Call
 
+_GO, _CARGO = ("go", "test"), ("cargo", "test")
 PLUGIN = """\
 import json
 
@@ -28,41 +30,48 @@ def pytest_collection_finish(session):
 
 
 def listed_tests(call: Call, plan: GatePlan, exact: ExactTree, run_id: GateRunId) -> tuple[str, ...] | None:
-    """Have each step with canaries list its tests; return them as a report spells them.
+    """Have each step that makes the report list its tests; return them as the report spells them.
 
-    None if there is no such step, or one lists none.
+    None if no such step can list them, or one lists none.
     """
-    carriers = {canary.step for canary in plan.reports.canaries}
-    steps = [step for step in plan.steps if step.name in carriers]
+    steps = [step for step in plan.steps if _can_list(step, plan.reports)]
     if not steps:
         return None
-    listed = [_listing(call, plan, step, exact.folder, f"{run_id}-{step.name}.list.log") for step in steps]
+    listed = [_tests_of(call, plan, step, exact.folder, f"{run_id}-{step.name}.list.log") for step in steps]
     exact.restore()
-    found = [names for names in map(pytest_names, listed) if names is not None]
+    found = [names for names in listed if names is not None]
     return tuple(name for names in found for name in names) if len(found) == len(steps) else None
 
 
-def _listing(call: Call, plan: GatePlan, step: Step, checkout: Path, log_name: str) -> bytes:
-    """Run a step that starts pytest without running its tests; return the listing that it leaves."""
-    files = call.kernel.files
+def _can_list(step: Step, reports: Reports) -> bool:
+    if reports.tests is not None and reports.tests.step:
+        return step.name == reports.tests.step and step.cmd[:2] in (_GO, _CARGO)
+    return step.name in {canary.step for canary in reports.canaries}
+
+
+def _tests_of(call: Call, plan: GatePlan, step: Step, checkout: Path, log_name: str) -> tuple[str, ...] | None:
+    """Run a step without running its tests; return the tests that it lists."""
+    parser, files = plan.reports.tests, call.kernel.files
+    log_path = files.root / plan.log_folder / log_name
+    if parser is not None and parser.step:
+        step = msgspec.structs.replace(step, cmd=_listing_command(step.cmd))
+        command = plan.command(step, checkout, log_path, extras=plan.extras)
+        return LISTED[parser.type](call.kernel.processes.run(command).output)
     token = call.kernel.new_id("listing").rpartition("-")[2]
     listing = checkout / FOLDER / f"{token}.json"
     words = (*(word for word in step.cmd if not REPORT_OPTION.fullmatch(word)), "--collect-only")
     code = PLUGIN.format(listing=str(listing))
-    step = msgspec.structs.replace(step, cmd=words)
-    step, extras = carry_plugin(files, step, checkout, plan.extras, token=token, code=code)
-    command = command_for(
-        plan.policy.execution,
-        extras,
-        step.cmd,
-        checkout,
-        log_path=files.root / plan.log_folder / log_name,
-        timeout_seconds=step.timeout_seconds,
-        folder=step.cwd,
-        env=step.env,
+    step, extras = carry_plugin(
+        files, msgspec.structs.replace(step, cmd=words), checkout, plan.extras, token=token, code=code
     )
-    call.kernel.processes.run(command)
+    call.kernel.processes.run(plan.command(step, checkout, log_path, extras=extras))
     try:
-        return files.read(listing.relative_to(files.root).as_posix(), limit=LARGEST_REPORT) or b""
+        return pytest_names(files.read(listing.relative_to(files.root).as_posix(), limit=LARGEST_REPORT) or b"")
     except Refusal:
-        return b""
+        return None
+
+
+def _listing_command(words: tuple[str, ...]) -> tuple[str, ...]:
+    if words[:2] == _GO:
+        return (*_GO, "-list", ".", *words[2:])
+    return (*words, *(() if "--" in words else ("--",)), "--list")

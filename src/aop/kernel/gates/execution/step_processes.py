@@ -12,7 +12,6 @@ from aop.core.errors import TransientExecFailure
 from aop.core.ids import GateRunId
 from aop.kernel.config.gates import Step
 from aop.kernel.config.policy import ExecutionRules
-from aop.kernel.features.worktree_extras import command_for
 from aop.kernel.gates.execution.canary_steps import carry_canary
 from aop.kernel.gates.execution.exact_trees import ExactTree
 from aop.kernel.gates.execution.gate_plans import GatePlan
@@ -47,7 +46,8 @@ def _run_step(call: Call, plan: GatePlan, step: Step, checkout: Path, log_name: 
         ended = _run_once(call, plan, step, checkout, log_path)
     result = step_result(step, ended, log_path, attempts=attempt)
     digest = call.kernel.files.fingerprint(log_path) or ""
-    return StepRun(result=msgspec.structs.replace(result, log_sha256=digest), transient=ended.transient)
+    result = msgspec.structs.replace(result, log_sha256=digest)
+    return StepRun(result=result, transient=ended.transient, output=ended.output)
 
 
 def _retries(rules: ExecutionRules) -> int:
@@ -57,16 +57,7 @@ def _retries(rules: ExecutionRules) -> int:
 
 def _run_once(call: Call, plan: GatePlan, step: Step, checkout: Path, log_path: str) -> CommandResult:
     step, extras = carry_canary(call.kernel.files, step, plan.reports.canaries, checkout, plan.extras)
-    command = command_for(
-        plan.policy.execution,
-        extras,
-        step.cmd,
-        checkout,
-        log_path=call.kernel.files.root / log_path,
-        timeout_seconds=step.timeout_seconds,
-        folder=step.cwd,
-        env=step.env,
-    )
+    command = plan.command(step, checkout, call.kernel.files.root / log_path, extras=extras)
     if plan.separates_errors:
         command = msgspec.structs.replace(command, error_log_path=call.kernel.files.root / error_log(log_path))
     return call.kernel.processes.run(command)

@@ -27,6 +27,8 @@ class StepRun(Struct, frozen=True, kw_only=True):
 
     result: StepResult
     transient: bool
+    output: bytes = b""
+    """What it printed, if that is a report."""
 
 
 def first_failure(step_runs: Sequence[StepRun]) -> StepRun | None:

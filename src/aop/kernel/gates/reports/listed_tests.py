@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -11,6 +12,9 @@ from aop.core.text.json import MalformedText, parse_json
 from aop.kernel.gates.reports.coverage import LARGEST_REPORT
 from aop.kernel.gates.reports.measurements import ReportedTest
 from aop.kernel.gates.reports.test_comparison import told_names
+
+_OF_GO = re.compile(r"^(.*?\.(?:Test|Fuzz|Example)\w*)/.*$", re.DOTALL)
+"""A subtest of Go: no listing has it."""
 
 
 class ListingDifference(Struct, frozen=True, kw_only=True):
@@ -65,6 +69,7 @@ def _as_reported(node_id: str) -> str:
 
 
 def _function(name: str) -> str:
-    """Return a name without its parameters, whose ids may be random, and without the group that xdist adds."""
+    """Return a name without its parameters, whose ids may be random, its subtests, and the group that xdist adds."""
+    name = _OF_GO.sub(r"\1", name)
     place, dot, function = name.partition("[")[0].rpartition(".")
     return f"{place}{dot}{function.partition('@')[0]}"

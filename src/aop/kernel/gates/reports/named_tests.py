@@ -11,6 +11,7 @@ from aop.kernel.gates.reports.measurements import ReportedTest
 Fate = Literal["passed", "not_passed", "absent"]
 _OF_GO = re.compile(r"(?:^|\.)(?:Test|Fuzz|Example|Benchmark)\w*(?:/|$)")
 """A function that Go runs, with its subtests; a file at the root of a module would else stand for every test."""
+_SUBTEST = re.compile(r"(?<=\.)(?P<test>(?:Test|Fuzz)\w*)/.*", re.DOTALL)
 _ENDINGS = (".py", ".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".mts", ".cts", ".java", ".kt", ".rs", ".go")
 
 
@@ -47,12 +48,13 @@ def names_test(named: str, test: str) -> bool:
         return lies_in(test, named)
     file, _, rest = named.partition("::")
     plain = test.partition("[")[0]
-    if any(_is_same(dotted_name(named), dotted_name(spelled)) for spelled in (test, plain)):
+    spellings = (test, plain, _SUBTEST.sub(r"\g<test>", test))
+    if any(_is_same(dotted_name(named), dotted_name(spelled)) for spelled in spellings):
         return True
     inside = rest.replace("::", ".")
     if not inside or not lies_in(test, file):
         return False
-    return any(spelled.endswith(f".{inside}") for spelled in (test, plain)) or f".{inside}." in plain
+    return any(spelled.endswith(f".{inside}") for spelled in spellings) or f".{inside}." in plain
 
 
 def lies_in(test: str, path: str) -> bool:

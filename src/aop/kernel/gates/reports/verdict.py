@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,6 +16,7 @@ from aop.kernel.gates.reports.coverage import LARGEST_REPORT, PARSERS, judge_cov
 from aop.kernel.gates.reports.listed_tests import listing_difference
 from aop.kernel.gates.reports.measurements import Report, ReportedTest, TestReport, UnreadableReport
 from aop.kernel.gates.reports.named_tests import fates_of_tests
+from aop.kernel.gates.reports.printed_tests import PRINTED, report_on
 from aop.kernel.gates.reports.test_comparison import (
     TestNames,
     compare_tests,
@@ -43,12 +44,14 @@ class Reports(Struct, frozen=True, kw_only=True):
     tests: TestsParser | None = None
     canaries: tuple[Canary, ...] = ()
     """The tests of AOP's own in the test report."""
+    printed: bytes | None = None
+    """What the step printed whose output is the test report; None if it did not run."""
 
     @property
     def paths(self) -> tuple[str, ...]:
         """Return their paths, as patterns from the root of the checkout."""
         named = (self.coverage.path if self.coverage else None, self.tests.path if self.tests else None)
-        return tuple(path for path in named if path is not None)
+        return tuple(path for path in named if path)
 
 
 class ReportVerdict(Struct, frozen=True, kw_only=True):
@@ -111,8 +114,8 @@ def judge_reports(
     outcome = ReportVerdict()
     try:
         if reports.tests is not None:
-            summed = _summed_test_report(files, reports.tests, checkout)
-            found = take_out_canaries(summed, [*_reported_cases(files, reports.tests, checkout)], reports.canaries)
+            summed, cases = _test_report(files, reports.tests, checkout, reports.printed)
+            found = take_out_canaries(summed, cases, reports.canaries)
             outcome = msgspec.structs.replace(_verdict_on_tests(found.report), cases=found.cases)
             outcome = _compared(outcome, names_of(found.cases, checkout), baseline, test_changes, policy)
             outcome = _with_canaries(outcome, found, baseline)
@@ -166,18 +169,28 @@ def _compared(
     return msgspec.structs.replace(outcome, tests=tests, failure_code=GateFailed.code, failure=removal_text(unnamed))
 
 
-def _reported_cases(files: Files, parser: TestsParser, checkout: Path) -> Iterator[ReportedTest]:
-    for path in files.matching(_from_root(files, checkout, parser.path), limit=MOST_REPORT_FILES):
-        yield from cases_in_junit(files.read(path, limit=LARGEST_REPORT) or b"")
-
-
-def _summed_test_report(files: Files, parser: TestsParser, checkout: Path) -> TestReport:
+def _test_report(
+    files: Files, parser: TestsParser, checkout: Path, printed: bytes | None
+) -> tuple[TestReport, list[ReportedTest]]:
+    """Return the sums of a test report, and its tests by name. Raises: UnreadableReport, FileNotFound."""
+    if parser.type != "junit_xml":
+        return _printed_report(parser, printed)
     paths = files.matching(_from_root(files, checkout, parser.path), limit=MOST_REPORT_FILES)
     if not paths:
         raise UnreadableReport(f"No step wrote the report `{parser.path}`.")
     reports = [_parse(files, ParserType.JUNIT_XML, path, parser.path) for path in paths]
     counted = [msgspec.structs.asdict(report) for report in reports if isinstance(report, TestReport)]
-    return TestReport(**{name: sum(each[name] for each in counted) for name in TestReport.__struct_fields__})
+    summed = TestReport(**{name: sum(each[name] for each in counted) for name in TestReport.__struct_fields__})
+    return summed, [case for path in paths for case in cases_in_junit(files.read(path, limit=LARGEST_REPORT) or b"")]
+
+
+def _printed_report(parser: TestsParser, output: bytes | None) -> tuple[TestReport, list[ReportedTest]]:
+    if output is None:
+        raise UnreadableReport(f"No step `{parser.step}` ran, whose output is the report of the tests.")
+    if len(output) > LARGEST_REPORT:
+        raise UnreadableReport(f"The step `{parser.step}` printed more than {LARGEST_REPORT} bytes.")
+    cases = PRINTED[parser.type](output)
+    return report_on(cases), cases
 
 
 def _coverage_report(files: Files, parser: CoverageParser, checkout: Path) -> Report | None:
