@@ -28,7 +28,7 @@ SETUP_CFG = "[metadata]\nname = cart\n\n[tool:pytest]\naddopts = -q\n\n[coverage
 PACKAGE: dict[str, Any] = {
     "name": "cart",
     "version": "1.0.0",
-    "scripts": {"test": "jest", "lint": "eslint ."},
+    "scripts": {"test": "npm run build && jest", "build": "run-s compile", "compile": "node tools/compile.js src"},
     "jest": {"testTimeout": 5},
     "devDependencies": {"jest": "^29.0.0"},
 }
@@ -38,6 +38,15 @@ def package(**changes: Any) -> str:
     return json.dumps({**PACKAGE, **changes}, indent=2) + "\n"
 
 
+INNER = """\
+#!/bin/sh
+# It calls docs/old.sh no more.
+HERE=$(cd "$(dirname "$0")" && pwd)
+. "$HERE/lib.sh"
+[ -f env.sh ] && . ./env.sh
+if true; then python3 "${HERE}/verify.py" --strict; fi
+python3 src/cart.py && pytest -q tests/test_cart.py
+"""
 FILES = {
     "pyproject.toml": PYPROJECT,
     "setup.cfg": SETUP_CFG,
@@ -45,7 +54,16 @@ FILES = {
     "tools/verify.py": "print('fine')\n",
     "tools/checks/__main__.py": "print('fine')\n",
     "scripts/run.sh": "exit 0\n",
-    "scripts/inner.sh": "exit 0\n",
+    "scripts/inner.sh": INNER,
+    "scripts/lib.sh": ". scripts/deep/more.sh\n",
+    "scripts/deep/more.sh": "true\n",
+    "scripts/verify.py": "print('fine')\n",
+    "scripts/serve.sh": "exec cart\n",
+    "Makefile": "include make/tests.mk\n-include make/$(OS).mk local.mk\ncheck:\n\t@python3 tools/lines.py src\n",
+    "make/tests.mk": "test:\n\tsh make/run.sh\n",
+    "make/run.sh": "true\n",
+    "tools/lines.py": "print('fine')\n",
+    "web/tools/compile.js": "process.exit(0)\n",
     "conf/extra.ini": "[pytest]\n",
     "review/review.py": "print('{}')\n",
     "src/cart.py": "total = sum\n",
@@ -59,6 +77,7 @@ STEPS = [
     {"name": "relative", "cmd": ["../scripts/run.sh"], "cwd": "src"},
     {"name": "shell", "cmd": ["sh", "-c", "ruff check src && bash scripts/inner.sh; mypy src | tee log"]},
     {"name": "web", "cmd": ["npm", "test"], "cwd": "web"},
+    {"name": "make", "cmd": ["make", "check"]},
 ]
 
 GUARDED = "protected_path: "
@@ -145,6 +164,20 @@ CHEATS = (
         files={"web/package.json": package(devDependencies={"jest": "file:../evil"})},
         expected="in `devDependencies.jest`",
     ),
+    Case(name="a script that a script sources", files={"scripts/lib.sh": "true\n"}, expected=GUARDED),
+    Case(name="a script two calls away", files={"scripts/deep/more.sh": "exit 0\n"}, expected=GUARDED),
+    Case(name="a program that a script starts", files={"scripts/verify.py": "exit(0)\n"}, expected=GUARDED),
+    Case(name="a script that is sourced if it is there", files={"env.sh": "exit 0\n"}, expected=GUARDED),
+    Case(name="a file that the makefile includes", files={"make/tests.mk": "test:\n\ttrue\n"}, expected=GUARDED),
+    Case(name="one that it includes if it is there", files={"local.mk": "check:\n\ttrue\n"}, expected=GUARDED),
+    Case(name="a script of an included makefile", files={"make/run.sh": "exit 0\n"}, expected=GUARDED),
+    Case(name="a program that a target starts", files={"tools/lines.py": "exit(0)\n"}, expected=GUARDED),
+    Case(name="a program that a script of npm starts", files={"web/tools/compile.js": "//\n"}, expected=GUARDED),
+    Case(
+        name="a script that the test script runs",
+        files={"web/package.json": package(scripts={**PACKAGE["scripts"], "compile": "true"})},
+        expected="in `scripts.compile`",
+    ),
     Case(name="settings of git's large files", files={".lfsconfig": "[lfs]\n"}, expected=GUARDED),
     Case(name="a makefile", files={"Makefile": "test:\n\ttrue\n"}, expected=GUARDED),
 )
@@ -177,7 +210,8 @@ HONEST = (
     ),
     Case(name="a name that only begins like a runner", files={"src/pytest_of_prices.py": "x = 1\n"}),
     Case(name="a document on the runner", files={"docs/pytest.md": "How we test\n"}),
-    Case(name="a script of the application", files={"scripts/serve.sh": "exec cart\n"}),
+    Case(name="a script of the application", files={"scripts/serve.sh": "exec cart --port 80\n"}),
+    Case(name="a script that only a comment names", files={"docs/old.sh": "true\n"}),
     Case(name="settings of a tool that no gate runs", files={".prettierrc": "{}\n"}),
     Case(name="data that tests read", files={"tests/data/prices.json": "{}\n"}),
 )

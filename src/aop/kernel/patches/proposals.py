@@ -15,7 +15,7 @@ from aop.kernel.config.in_force import Config
 from aop.kernel.features.change_requests import close_requests
 from aop.kernel.features.lifecycle import store_changed
 from aop.kernel.features.opened_paths import opened_paths
-from aop.kernel.gates.guards.command_files import command_guard
+from aop.kernel.gates.guards.command_guards import command_guard
 from aop.kernel.gates.guards.project_settings import refuse_test_settings
 from aop.kernel.gates.qa_index import renew_index
 from aop.kernel.gates.steps import reset_verdicts
@@ -166,7 +166,8 @@ def judge_tree(
     checks.refuse_case_twins(changes, names_in)
     checks.refuse_nested_repositories(changes, names_in, territory)
     checks.judge_territory([change.path for change in changes], territory)
-    checks.judge_commands([change.path for change in changes], territory, command_guard(config))
+    guard = command_guard(config, kernel.git.objects, base)
+    checks.judge_commands([change.path for change in changes], territory, guard)
     refuse_test_settings(kernel.git.objects, changes, territory, base)
     if not config.policy.path_rules.allow_symlink_traversal:
         _judge_links(kernel.git.objects, tree, changes)

@@ -27,7 +27,7 @@ LOOK_AT_FILES = frozenset(
     )
 )
 """Programs whose arguments are files to look at, which a feature may change: it is compared test by test."""
-_INTERPRETER = re.compile(
+INTERPRETER = re.compile(
     r"(python[\d.]*|pypy[\d.]*|\w*sh|node|nodejs|deno|bun|tsx|ts-node|ruby[\d.]*|perl|php[\d.]*|lua[\d.]*|Rscript|java|pwsh"
     r"|source|\.|npx|uv|poetry|pdm|hatch|rye|pipenv|coverage|env|time|timeout|xvfb-run|nohup|docker|podman)"
 )
@@ -101,31 +101,38 @@ class CommandGuard(Struct, frozen=True, kw_only=True):
         return SHADOWS_RUNNER if is_python and not self.modules.isdisjoint(names) else None
 
 
-def command_guard(config: Config) -> CommandGuard:
-    """Return the guard of what the gates and the reviewer of a configuration run."""
+def commands_of(config: Config) -> tuple[Command, ...]:
+    """Return the commands of the gates and of the reviewer of a configuration."""
     modes = [profile.modes for profile in config.gates.profiles.values()]
     steps = [step for each in modes for mode in Mode for step in each.steps(mode) or ()]
     commands: list[Command] = [(step.cwd or "", step.cmd) for step in steps]
     if config.policy.gated.review_command:
         commands.append(("", config.policy.gated.review_command))
-    return _guard_of(tuple(dict.fromkeys(commands)))
+    return tuple(dict.fromkeys(commands))
 
 
 @lru_cache(maxsize=16)
-def _guard_of(commands: tuple[Command, ...]) -> CommandGuard:
-    files: set[str] = set()
-    programs: set[str] = set()
-    for folder, words in [each for command in commands for each in _simple_commands(command)]:
-        programs |= {posixpath.basename(word) for word in words}
-        named = [*_run_words(words), *(word.partition("=")[2] for word in words)]
-        files |= {_path(place, word) for word in named for place in (folder, "")}
-        files |= {path for option, word in pairwise(words) if option in ("-m", "-p") for path in _module_files(word)}
+def guard_of_commands(commands: tuple[Command, ...], called: frozenset[str]) -> CommandGuard:
+    """Return the guard of what commands run, together with files that their scripts call."""
+    simple = [each for command in commands for each in simple_commands(command)]
+    programs = {posixpath.basename(word) for _, words in simple for word in words}
     patterns = [fold_path(pattern) for name in sorted(programs & SETTINGS.keys()) for pattern in SETTINGS[name]]
     modules = {module for name in programs & BESIDE.keys() for module in BESIDE[name]}
-    return CommandGuard(files=frozenset(files - {""}), patterns=tuple(patterns), modules=frozenset(modules))
+    files = {fold_path(path) for path in (*named_files(simple), *called)}
+    return CommandGuard(files=frozenset(files), patterns=tuple(patterns), modules=frozenset(modules))
 
 
-def _simple_commands(command: Command) -> Iterator[Command]:
+def named_files(simple: Sequence[Command]) -> frozenset[str]:
+    """Return the paths that simple commands name as what they run, or are steered by."""
+    files: set[str] = set()
+    for folder, words in simple:
+        named = [*run_words(words), *(word.partition("=")[2] for word in words)]
+        files |= {_path(place, word) for word in named for place in (folder, "")}
+        files |= {path for option, word in pairwise(words) if option in ("-m", "-p") for path in _module_files(word)}
+    return frozenset(files - {""})
+
+
+def simple_commands(command: Command) -> Iterator[Command]:
     """Yield a command, and each of those in a script that it hands to a shell."""
     folder, words = command
     yield folder, tuple(word for word in words if not _is_script(word))
@@ -141,10 +148,10 @@ def _is_script(word: str) -> bool:
     return any(map(str.isspace, word))
 
 
-def _run_words(words: Sequence[str]) -> Iterator[str]:
+def run_words(words: Sequence[str]) -> Iterator[str]:
     """Yield the words that name what a command runs, or by what it is steered, and not the files that it looks at."""
     names = [posixpath.basename(word) for word in words]
-    if LOOK_AT_FILES.isdisjoint(names) and any(_INTERPRETER.fullmatch(name) for name in names):
+    if LOOK_AT_FILES.isdisjoint(names) and any(INTERPRETER.fullmatch(name) for name in names):
         yield from words
         return
     yield from words[:1]
@@ -154,12 +161,12 @@ def _run_words(words: Sequence[str]) -> Iterator[str]:
 def _path(folder: str, word: str) -> str:
     """Return a word as a path in the repository; empty if it cannot be one."""
     path = posixpath.normpath(posixpath.join(folder, word)) if word and not word.startswith(("-", "/")) else ""
-    return "" if path.startswith("..") or path == "." else fold_path(path)
+    return "" if path.startswith("..") or path == "." else path
 
 
 def _module_files(word: str) -> Iterator[str]:
     """Yield the files that Python would run for a dotted name."""
     if all(part.isidentifier() for part in word.split(".")):
-        place = fold_path(word.replace(".", "/"))
+        place = word.replace(".", "/")
         for root in ("", "src/"):
             yield from (f"{root}{place}.py", f"{root}{place}/__init__.py", f"{root}{place}/__main__.py")

@@ -9,12 +9,11 @@ from msgspec import Meta, Struct
 from aop.core.errors import InvalidArguments, ProtectedPath
 from aop.core.paths.names import exact_path
 from aop.kernel.config.guarded_areas import STEERS_TESTS, guarded_areas_of
-from aop.kernel.config.in_force import Config
 from aop.kernel.features.lifecycle import LIVING, require_status
 from aop.kernel.features.opened_paths import NO, YES, current_path_answer
 from aop.kernel.features.questions import put_question
-from aop.kernel.gates.guards.command_files import command_guard
-from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, committed, the_feature
+from aop.kernel.gates.guards.command_guards import command_guard
+from aop.kernel.gateway.calls import Call, ChangeArguments, Kernel, Outcome, Tool, committed, the_feature
 from aop.kernel.gateway.role_sets import READERS
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.questions import Question
@@ -48,7 +47,7 @@ def ask_path(call: Call, arguments: AskPathArguments, tx: Transaction) -> Outcom
     path, reason = exact_path(arguments.path), call.kernel.redact(arguments.reason)
     state = the_feature(tx, arguments)
     require_status(state, *LIVING, to="ask for a path")
-    guard = _guard_of(call.kernel.config(), path)
+    guard = _guard_of(call.kernel, state, path)
     said = current_path_answer(tx, state.feature_id, path)
     if said is not None and said.answer == NO:
         raise ProtectedPath(
@@ -75,11 +74,13 @@ def ask_path(call: Call, arguments: AskPathArguments, tx: Transaction) -> Outcom
     return _result(state, path, question.question_id, question.text)
 
 
-def _guard_of(config: Config, path: str) -> str:
+def _guard_of(kernel: Kernel, state: FeatureState, path: str) -> str:
     """Return why a path is guarded. Raises: InvalidArguments if it is not, ProtectedPath if no answer can open it."""
+    config, objects = kernel.config(), kernel.git.objects
     areas = guarded_areas_of(config.policy)
     guard = areas.guard_of(path) or (STEERS_TESTS if areas.holds_test_settings(path) else None)
-    guard = guard or (None if areas.permits(path) else command_guard(config).guard_of(path))
+    if guard is None and not areas.permits(path):
+        guard = command_guard(config, objects, objects.tree_of(state.base_commit)).guard_of(path)
     if guard is None:
         raise InvalidArguments(
             f"`{path}` is not guarded, so it needs no permission.",
