@@ -225,6 +225,11 @@ PYTHON_CHEATS: Mapping[str, Row] = {
         },
         ends=LEFT_ALONE,
     ),
+    "a-file-named-like-the-folder-of-the-tests": Row(
+        files={"src/cart.py": BROKEN, "tests/test_cart.py": EMPTY_BODIES},
+        changes={"tests.py": "All of it is another matter"},
+        ends=AS_ON_BASE,
+    ),
     "plan-names-one-and-two-are-broken": Row(
         files={"src/cart.py": BROKEN, "tests/test_cart.py": EMPTY_BODIES},
         changes={"tests/test_cart.py::test_one": "One price is free now"},

@@ -26,7 +26,7 @@ from aop.kernel.gates.execution.listings import listed_tests
 from aop.kernel.gates.execution.step_processes import run_steps
 from aop.kernel.gates.execution.step_results import StepRun, first_failure, verdict_of_step
 from aop.kernel.gates.reports.measurements import ReportedTest
-from aop.kernel.gates.reports.test_comparison import TestNames
+from aop.kernel.gates.reports.test_comparison import TestNames, excuses_of
 from aop.kernel.gates.reports.verdict import (
     Reports,
     ReportVerdict,
@@ -198,7 +198,7 @@ def execute_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: TestB
             profile=plan.profile,
             policy=plan.policy,
             baseline=baseline,
-            test_changes=plan.test_changes,
+            excuses=excuses_of(kernel.git.objects, plan.subject.base_commit, plan.test_changes),
             named_tests=plan.named_tests,
         )
         if first_failure(step_runs) is None:

@@ -12,11 +12,12 @@ from aop.core.errors import GateFailed, GateTimeout, Json, TransientExecFailure
 from aop.core.ids import TreeId
 from aop.core.text.counts import count
 from aop.kernel.config.gates import Mode, Step
+from aop.kernel.config.policy import Policy
 from aop.kernel.gates.base.test_files import changed_test_files, files_left_out, tree_with_base_tests
 from aop.kernel.gates.execution.gate_plans import GatePlan
 from aop.kernel.gates.gate_runs import ExecutedGates, execute_gates, shared_identity
 from aop.kernel.gates.reports.named_tests import lies_in
-from aop.kernel.gates.reports.test_comparison import MOST_NAMES, absent_names, told_names, unnamed_tests
+from aop.kernel.gates.reports.test_comparison import MOST_NAMES, Excuses, absent_names, excuses_of, told_names
 from aop.kernel.gates.reports.verdict import WRONG_CANARIES, Reports
 from aop.kernel.gateway.calls import Call
 from aop.kernel.ports.git import TreeChange
@@ -46,8 +47,10 @@ def with_base_tests(call: Call, plan: GatePlan, run: GateRun, baseline: TestBase
     left_out = files_left_out(changes, plan.test_changes)
     tree = tree_with_base_tests(objects, base, plan.subject.tree, changes, left_out)
     known = _known_run(call, plan, run, tree)
+    excuses = excuses_of(objects, plan.subject.base_commit, plan.test_changes)
     if known is not None:
-        return _judged(run, known, known.failed, plan, _changed_tests(known.failed, baseline, changes))
+        changed = _changed_tests(known.failed, baseline, changes)
+        return _judged(run, known, known.failed, plan.policy, changed=changed, excuses=excuses)
     executed = _execute(call, plan, tree)
     failed = absent_names(baseline.passed or (), executed.names.passed if executed.names else ())
     ran = BaseTestsRun(
@@ -61,7 +64,8 @@ def with_base_tests(call: Call, plan: GatePlan, run: GateRun, baseline: TestBase
     if executed.run.failure_code in (GateTimeout.code, TransientExecFailure.code):
         why = f"With the tests of the base as the base has them: {executed.run.failure}"
         return _with(run, ran, failure_code=executed.run.failure_code, failure=why)
-    judged = _judged(run, ran, failed, plan, _changed_tests(failed, baseline, changes))
+    changed = _changed_tests(failed, baseline, changes)
+    judged = _judged(run, ran, failed, plan.policy, changed=changed, excuses=excuses)
     if judged.verdict is Verdict.PASS and not _is_believed(executed, baseline):
         why = f"With the tests of the base as the base has them: {WRONG_CANARIES}"
         return _with(run, ran, failure_code=GateFailed.code, failure=why)
@@ -135,7 +139,13 @@ def comparison_of(run: GateRun) -> TestComparison | None:
 
 
 def _judged(
-    run: GateRun, ran: BaseTestsRun, failed: Sequence[str], plan: GatePlan, changed: AbstractSet[str]
+    run: GateRun,
+    ran: BaseTestsRun,
+    failed: Sequence[str],
+    policy: Policy,
+    *,
+    changed: AbstractSet[str],
+    excuses: Excuses,
 ) -> GateRun:
     """Add the verdict: what does not pass must have been changed by the feature, and be named by its plan."""
     alone = [test for test in failed if test not in changed]
@@ -146,8 +156,8 @@ def _judged(
             f" pass on its code: {told_names(alone)} (log: {log})."
         )
         return _with(run, ran, failure_code=GateFailed.code, failure=why)
-    unnamed = unnamed_tests(failed, plan.test_changes)
-    if plan.policy.testing.allow_fewer_tests:
+    unnamed = excuses.unnamed(failed)
+    if policy.testing.allow_fewer_tests:
         compared = comparison_of(run)
         unnamed = absent_names(unnamed, compared.removed if compared else ())
     if unnamed:

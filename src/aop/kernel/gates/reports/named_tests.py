@@ -41,20 +41,37 @@ def is_test_file(name: str) -> bool:
     return "::" not in name and name.endswith(_ENDINGS)
 
 
-def names_test(named: str, test: str) -> bool:
-    """Tell whether a name in a plan means a test of a report: the test, its class, or its whole file."""
+def names_test(named: str, test: str, files: Sequence[str] = ()) -> bool:
+    """Tell whether a name in a plan means a test of a report: the test, its class, or its whole file.
+
+    `files` are those of the tree: a test that may lie in several lies in the one that has most of its name.
+    """
     named = named.strip()
     if is_test_file(named):
-        return lies_in(test, named)
+        return _belongs_to(test, named, files)
     file, _, rest = named.partition("::")
     plain = test.partition("[")[0]
     spellings = (test, plain, _SUBTEST.sub(r"\g<test>", test))
     if any(_is_same(dotted_name(named), dotted_name(spelled)) for spelled in spellings):
         return True
     inside = rest.replace("::", ".")
-    if not inside or not lies_in(test, file):
+    if not inside or not _belongs_to(test, file, files):
         return False
     return any(spelled.endswith(f".{inside}") for spelled in spellings) or f".{inside}." in plain
+
+
+def _belongs_to(test: str, path: str, files: Sequence[str]) -> bool:
+    """Tell whether a test lies in a file, and has no more of the name of another one: `tests.py` is not `tests/`."""
+    own = _shared_length(test, path)
+    return lies_in(test, path) and not any(_shared_length(test, each) > own for each in files if own and each != path)
+
+
+def _shared_length(test: str, path: str) -> int:
+    """Return how much of a test's name is that of a file; 0 where names of tests do not begin with it."""
+    if path.endswith((".go", ".rs")):
+        return 0
+    spelled = test.replace("::", ".").replace("/", ".")
+    return max((len(ending) for ending in _endings(path) if spelled.startswith(f"{ending}.")), default=0)
 
 
 def lies_in(test: str, path: str) -> bool:
@@ -64,12 +81,16 @@ def lies_in(test: str, path: str) -> bool:
         # Go names the package, which is a folder.
         folder = path.rpartition("/")[0].replace("/", ".")
         return _OF_GO.search(test) is not None and (not folder or f".{folder}." in f".{spelled}")
-    parts = _without_ending(path).split("/")
-    endings = [".".join(parts[first:]) for first in range(len(parts))]
+    endings = _endings(path)
     if path.endswith(".rs"):
         # The name of the package comes first.
         return any(f".{ending}." in f".{spelled}" for ending in endings)
     return any(spelled.startswith(f"{ending}.") for ending in endings)
+
+
+def _endings(path: str) -> list[str]:
+    parts = _without_ending(path).split("/")
+    return [".".join(parts[first:]) for first in range(len(parts))]
 
 
 def _without_ending(path: str) -> str:

@@ -10,15 +10,23 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from aop.core.ids import CommitId
 from aop.core.text.counts import count, list_some
 from aop.kernel.gates.reports.measurements import ReportedTest
-from aop.kernel.gates.reports.named_tests import names_test
+from aop.kernel.gates.reports.named_tests import is_test_file, names_test
+from aop.kernel.ports.git import GitObjects
 from aop.kernel.record.documents.gate_runs import TestBaseline, TestChange, TestComparison
 
 MOST_NAMES = 500
 """As many names a list of the evidence holds; its count goes on."""
 LONGEST_NAME = 400
 MOST_TOLD = 10
+_CHANCE = re.compile(
+    r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?"
+    r"|\b[0-9a-fA-F]{16,}\b|\d+\.\d{9,}(?:e-?\d+)?|\d{9,}"
+)
+"""A UUID, a time, a hash, a random share and a large number."""
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 
 
@@ -62,13 +70,41 @@ def compare_tests(names: TestNames, base: TestBaseline) -> tuple[TestComparison,
 
 
 def absent_names(wanted: Iterable[str], there: Iterable[str]) -> tuple[str, ...]:
-    """Return the names that are wanted, and are not there as often."""
-    return tuple(sorted((Counter(wanted) - Counter(there)).elements()))
+    """Return the names that are wanted, and are not there as often; parts that chance makes are not compared."""
+    left, absent = Counter(map(_without_chance, there)), []
+    for name in sorted(wanted):
+        key = _without_chance(name)
+        left[key] -= 1
+        if left[key] < 0:
+            absent.append(name)
+    return tuple(absent)
 
 
-def unnamed_tests(tests: Iterable[str], changes: Sequence[TestChange]) -> tuple[str, ...]:
-    """Return the tests that a plan does not name among those that it changes."""
-    return tuple(test for test in tests if not any(names_test(change.test, test) for change in changes))
+def _without_chance(name: str) -> str:
+    """Return a name whose parameters have no random numbers, hashes and times in them."""
+    place, bracket, parameters = name.partition("[")
+    return f"{place}{bracket}{_CHANCE.sub('*', parameters)}" if bracket else name
+
+
+class Excuses(Struct, frozen=True, kw_only=True):
+    """The tests of the base that a plan removes or changes, and the files that they can lie in."""
+
+    changes: tuple[TestChange, ...] = ()
+    files: tuple[str, ...] = ()
+    """The files of the base."""
+
+    def unnamed(self, tests: Iterable[str]) -> tuple[str, ...]:
+        """Return the tests that the plan does not name."""
+        return tuple(test for test in tests if not any(self._names(change, test) for change in self.changes))
+
+    def _names(self, change: TestChange, test: str) -> bool:
+        return names_test(change.test, test, self.files)
+
+
+def excuses_of(objects: GitObjects, base: CommitId, changes: Sequence[TestChange]) -> Excuses:
+    """Return the excuses of a plan on a base."""
+    entries = objects.entries(objects.tree_of(base)) if changes else ()
+    return Excuses(changes=tuple(changes), files=tuple(each.path for each in entries if is_test_file(each.path)))
 
 
 def told_names(names: Sequence[str]) -> str:

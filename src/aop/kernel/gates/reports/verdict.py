@@ -18,15 +18,15 @@ from aop.kernel.gates.reports.measurements import Report, ReportedTest, TestRepo
 from aop.kernel.gates.reports.named_tests import fates_of_tests
 from aop.kernel.gates.reports.printed_tests import PRINTED, report_on
 from aop.kernel.gates.reports.test_comparison import (
+    Excuses,
     TestNames,
     compare_tests,
     names_of,
     removal_text,
-    unnamed_tests,
 )
 from aop.kernel.gates.reports.xml import cases_in_junit
 from aop.kernel.ports.files import Files
-from aop.kernel.record.documents.gate_runs import TestBaseline, TestChange
+from aop.kernel.record.documents.gate_runs import TestBaseline
 
 WRONG_CANARIES = (
     "AOP's own tests, one that must pass and one that must fail, are not in the report as they ran: the runner, a"
@@ -107,7 +107,7 @@ def judge_reports(
     profile: Profile,
     policy: Policy,
     baseline: TestBaseline | None,
-    test_changes: Sequence[TestChange] = (),
+    excuses: Excuses,
     named_tests: Sequence[str] = (),
 ) -> ReportVerdict:
     """Read every report that the mode must leave, and judge it."""
@@ -117,7 +117,7 @@ def judge_reports(
             summed, cases = _test_report(files, reports.tests, checkout, reports.printed)
             found = take_out_canaries(summed, cases, reports.canaries)
             outcome = msgspec.structs.replace(_verdict_on_tests(found.report), cases=found.cases)
-            outcome = _compared(outcome, names_of(found.cases, checkout), baseline, test_changes, policy)
+            outcome = _compared(outcome, names_of(found.cases, checkout), baseline, excuses, policy)
             outcome = _with_canaries(outcome, found, baseline)
             if named_tests:
                 fates: Json = dict(fates_of_tests(named_tests, found.cases))
@@ -151,7 +151,7 @@ def _compared(
     outcome: ReportVerdict,
     names: TestNames,
     baseline: TestBaseline | None,
-    test_changes: Sequence[TestChange],
+    excuses: Excuses,
     policy: Policy,
 ) -> ReportVerdict:
     """Add the comparison with the base: each of its tests passes, or the plan names it."""
@@ -161,7 +161,7 @@ def _compared(
         return msgspec.structs.replace(outcome, findings=(*outcome.findings, UNKNOWN_BASE))
     comparison, removed = compare_tests(names, baseline)
     tests["comparison"] = msgspec.to_builtins(comparison)
-    unnamed = unnamed_tests(removed, test_changes)
+    unnamed = excuses.unnamed(removed)
     if outcome.failure_code or not unnamed:
         return msgspec.structs.replace(outcome, tests=tests)
     if policy.testing.allow_fewer_tests:
