@@ -49,8 +49,8 @@ class FakeVendors(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, says: Says) -> None:
-        super().__init__(("127.0.0.1", 0), _Conversation)
+    def __init__(self, says: Says, handler: type[Conversation] | None = None) -> None:
+        super().__init__(("127.0.0.1", 0), handler or Conversation)
         self.says = says
         self.asked: list[Asked] = []
         self.keys: set[str] = set()
@@ -82,7 +82,9 @@ def fake_vendors(says: Says) -> Iterator[FakeVendors]:
             thread.join()
 
 
-class _Conversation(BaseHTTPRequestHandler):
+class Conversation(BaseHTTPRequestHandler):
+    """Speaks for the model, one request after the other."""
+
     protocol_version = "HTTP/1.1"
     server: FakeVendors
 
@@ -93,20 +95,26 @@ class _Conversation(BaseHTTPRequestHandler):
         self._send("application/json", b"")
 
     def do_GET(self) -> None:
-        self._send("application/json", b'{"object": "list", "data": [], "models": []}')
+        self.answer_get()
 
     def do_POST(self) -> None:
+        self.answer_post()
+
+    def answer_get(self) -> None:
+        """List no models."""
+        self._send("application/json", b'{"object": "list", "data": [], "models": []}')
+
+    def answer_post(self) -> None:
+        """Reply as the model."""
         request = json.loads(self._body() or b"{}")
         path = self.path.split("?")[0]
-        for name in ("x-api-key", "authorization", "x-goog-api-key"):
-            if name in self.headers:
-                self.server.keys.add(self.headers[name].removeprefix("Bearer "))
+        self._note_key()
         if path.endswith("/messages"):
             events = _anthropic(self.server.reply(_asked_anthropic(request)), self.server.number)
         elif path.endswith("/responses"):
             events = _openai(self.server.reply(_asked_openai(request)), self.server.number)
         elif "generateContent" in path or "streamGenerateContent" in path:
-            events = _gemini(self._reply_as_gemini(request, path), self.server.number)
+            events = gemini_events(self._reply_as_gemini(request, path), self.server.number)
             if ":generateContent" in path:
                 self._send("application/json", json.dumps(next(iter(events))).encode())
                 return
@@ -118,6 +126,11 @@ class _Conversation(BaseHTTPRequestHandler):
             for event in events
         )
         self._send("text/event-stream", named.encode())
+
+    def _note_key(self) -> None:
+        for name in ("x-api-key", "authorization", "x-goog-api-key"):
+            if name in self.headers:
+                self.server.keys.add(self.headers[name].removeprefix("Bearer "))
 
     def _reply_as_gemini(self, request: Json, path: str) -> Call | str:
         # The agent asks aside who speaks next, in a form that it prescribes.
@@ -136,8 +149,8 @@ class _Conversation(BaseHTTPRequestHandler):
         self.rfile.readline()
         return body
 
-    def _send(self, kind: str, body: bytes) -> None:
-        self.send_response(200)
+    def _send(self, kind: str, body: bytes, status: int = 200) -> None:
+        self.send_response(status)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))
         self.end_headers()
@@ -230,7 +243,7 @@ def _asked_gemini(request: Json, model: str) -> Asked:
     )
 
 
-def _gemini(reply: Call | str, number: int) -> Iterator[Json]:
+def gemini_events(reply: Call | str, number: int) -> Iterator[Json]:
     part: Json = {"text": reply}
     if isinstance(reply, Call):
         part = {

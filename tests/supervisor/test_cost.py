@@ -51,10 +51,18 @@ def questions(world: World) -> list[tuple[str, str, str]]:
 
 
 def sums(spending: Any) -> dict[str, tuple[float | None, int]]:
-    return {name: (each["known"], each["unknown_turns"]) for name, each in spending.items() if name != "turns"}
+    return {name: (each["known"], each["unknown_turns"]) for name, each in spending.items() if isinstance(each, dict)}
 
 
 # --- sums --------------------------------------------------------------------------------------------
+
+
+def test_what_an_agent_reports_itself_is_marked_wherever_it_is_shown() -> None:
+    counted, told = turn_spending(Usage(cost_usd=0.1)), turn_spending(Usage(cost_usd=0.1, self_reported=True))
+    both = total_of([counted, told])
+    assert both.self_reported_turns == 1
+    assert spending_text(counted) == "1 turn, 0.1000 USD, tokens unknown"
+    assert spending_text(both) == "2 turns, 0.2000 USD, tokens unknown, self-reported"
 
 
 def test_what_no_turn_reports_is_unknown_and_ten_cents_ten_times_are_a_dollar() -> None:
@@ -114,6 +122,7 @@ def test_every_turn_is_in_the_journal_also_one_without_an_answer(world: World) -
     with world.app.record.read() as view:
         taken = [entry.event.payload for entry in view.journal(kinds=("turn_taken",))][:2]
     reported = {"input_tokens": None, "output_tokens": None, "cached_input_tokens": None, "cost_usd": 0.25}
+    reported |= {"self_reported": False}
     common = {"run": run, "provider": "replay", "model": None}
     assert taken == [
         {**common, "worker": "planner", "answered": True, "usage": reported},

@@ -360,6 +360,10 @@ FAULTS = {
     "agent_output_too_large": 1,
     "agent_not_started": 0,
     "agent_not_logged_in": 0,
+    "agent_login_expired": 1,
+    "agent_login_missing": 0,
+    "agent_login_unsafe": 0,
+    "agent_login_ambiguous": 0,
     "provider_auth_missing": 0,
 }
 

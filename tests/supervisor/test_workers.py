@@ -28,7 +28,13 @@ WIRE: Mapping[str, tuple[dict[str, Any], WorkerOutput]] = {
         {
             "type": "NOTE",
             "note": "Hello.",
-            "usage": {"input_tokens": 7, "output_tokens": None, "cached_input_tokens": None, "cost_usd": None},
+            "usage": {
+                "input_tokens": 7,
+                "output_tokens": None,
+                "cached_input_tokens": None,
+                "cost_usd": None,
+                "self_reported": False,
+            },
         },
         Note(note="Hello.", usage=Usage(input_tokens=7)),
     ),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.run.bad_agents import PYTHON, bad_agent
-from tests.world import run_aop
+from tests.world import make_repository, run_aop
 
 NPM = """\
 #!/bin/sh
@@ -65,6 +65,9 @@ def test_an_agent_on_the_path_is_listed_with_its_version_and_whether_it_has_a_ke
         "key_variable": "ANTHROPIC_API_KEY",
         "has_key": True,
         "has_login": False,
+        "uses_login": False,
+        "account": "",
+        "login_problem": "",
         "usable": True,
     }
     assert "sk-secret" not in ran.out + ran.err
@@ -118,3 +121,67 @@ def test_a_trial_has_an_agent_call_a_tool(tmp_path: Path, env: dict[str, str]) -
     assert ran.code == 0, (ran.out, ran.err)
     told = json.loads(ran.out)["data"]
     assert (told["provider"], told["usage"]["input_tokens"]) == ("claude", 0)
+
+
+# --- log-ins ---------------------------------------------------------------------------------------
+
+LOGIN = """\
+#!/bin/sh
+case "$1" in --version) echo 2.1.325; exit;; esac
+echo "$@" >"$HOME/words"
+echo "Open the browser."
+mkdir -p "$HOME/.claude"
+umask 077
+echo '{"claudeAiOauth": {"accessToken": "sk-of-a-log-in-0123456789", "refreshToken": "r", "expiresAt": 9999999999999,
+  "subscriptionType": "max"}}' >"$HOME/.claude/.credentials.json"
+"""
+
+
+def login_program(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "claude").write_text(LOGIN)
+    (folder / "claude").chmod(0o755)
+
+
+def test_a_person_logs_in_with_the_programs_own_log_in(tmp_path: Path, env: dict[str, str]) -> None:
+    login_program(tmp_path / "bin")
+    ran = run_aop(tmp_path, "agents", "login", "claude", "--json", env=env)
+    assert (json.loads(ran.out)["data"], "Open the browser." in ran.err) == (
+        {"provider": "claude", "account": "max"},
+        True,
+    )
+    assert (tmp_path / "home/words").read_text() == "auth login\n"
+    listed = run_aop(tmp_path, "agents", env=env).out.splitlines()[0]
+    assert "its own log-in is not used: `login: {claude: true}` in agents.yaml allows it" in listed
+
+
+def test_no_agent_logs_in(tmp_path: Path, env: dict[str, str]) -> None:
+    login_program(tmp_path / "bin")
+    ran = run_aop(tmp_path, "agents", "login", "claude", "--json", env={**env, "AOP_TOKEN": "a-token"})
+    assert json.loads(ran.out)["error"]["code"] == "person_required"
+    assert not (tmp_path / "home/words").exists()
+
+
+def test_a_log_in_is_named_where_it_is_used_and_why_it_cannot_be(tmp_path: Path, env: dict[str, str]) -> None:
+    login_program(tmp_path / "bin")
+    root = make_repository(
+        tmp_path / "repo", {"agentic/orchestrator/agents.yaml": "version: 1\nlogin: {claude: true}\n"}
+    )
+    before = run_aop(root, "agents", env=env).out
+    assert "its log-in cannot be used: `" in before
+    assert "Log in with: aop agents login claude" in before
+    doctor = json.loads(run_aop(root, "doctor", "--json", env=env).out)["data"]["checks"]
+    assert [check["health"] for check in doctor if check["name"] == "agents"] == ["warning"]
+    run_aop(root, "agents", "login", "claude", env=env)
+    told = json.loads(run_aop(root, "agents", "--json", env={**env, "ANTHROPIC_API_KEY": "sk-secret"}).out)["data"]
+    claude = told["agents"][0]
+    assert (claude["uses_login"], claude["account"], claude["login_problem"], claude["usable"]) == (
+        True,
+        "max",
+        "",
+        True,
+    )
+    shown = run_aop(root, "agents", env=env).out
+    assert "its own log-in (max), usage self-reported" in shown
+    doctor = json.loads(run_aop(root, "doctor", "--json", env=env).out)["data"]["checks"]
+    assert [check["found"] for check in doctor if check["name"] == "agents"] == ["claude (log-in)"]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from aop.adapters.agents.logins.login_sessions import Logins
 from aop.adapters.agents.model_access import metered_access
 from aop.adapters.agents.scratch_trees import ScratchReader
 from aop.adapters.agents.turn_logs import AGENT_LOGS
@@ -43,6 +44,7 @@ def session_context(
         tokens=tokens,
         scratches=ScratchReader(kernel.git, root, environ),
         access=metered_access(kernel, root, environ),
+        logins=Logins(kernel=kernel, root=root, environ=environ),
         environment=lambda feature_id: environment_of(kernel, feature_id),
         mcp_url=mcp_url,
         private=root / ".aop" / "tmp",

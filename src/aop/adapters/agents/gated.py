@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -29,7 +29,13 @@ from aop.adapters.agents.workers.command import (
 )
 from aop.adapters.agents.workers.gated_model import SteppingModel
 from aop.adapters.agents.workers.model import ModelContext
-from aop.adapters.agents.workers.vendor_session import AgentProgram, SessionContext
+from aop.adapters.agents.workers.vendor_session import (
+    AgentProgram,
+    ModelChoice,
+    SessionContext,
+    login_session,
+    usage_of,
+)
 from aop.adapters.files.own_folders import held_folder
 from aop.brains.ports import Brain
 from aop.core.errors import AgentNotStarted, NoUsableAnswer, NoWorkflow
@@ -46,6 +52,10 @@ from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.ports.processes import CommandResult, Ending
 from aop.kernel.record.documents.usage import Usage
 from aop.supervisor.workers import ProviderChoice
+
+if TYPE_CHECKING:  # it brings a web server along
+    from aop.adapters.agents.logins.login_sessions import LoginSession
+    from aop.adapters.models.metering.sessions import Meter
 
 _EXCERPT = 300
 _HINT = 'Answer with one JSON object: {"calls": [{"tool": "...", "arguments": {...}}]}.'
@@ -126,15 +136,20 @@ class SessionAgent:
         program = replace(self._program, context=replace(context, timeouts=_capped(context.timeouts, given.seconds)))
         with (
             program.context.token(Role.SWE, given.feature_id) as token,
-            context.access(program.vendor, given.feature_id, Role.SWE, self._config_ref) as meter,
+            context.model_access(
+                program.vendor,
+                given.feature_id,
+                Role.SWE,
+                ModelChoice(model=self.model, config_ref=self._config_ref),
+            ) as access,
         ):
-            ended = self._run_session(program, given, token, (meter.base_url, meter.placeholder_key))
-        usage = meter.report().turn_usage
+            ended = self._run_session(program, given, token, access)
+        usage = usage_of(access)
         _refuse_unstarted(ended, usage)
         return TurnOutput(usage=usage, note=_ending_text(ended))
 
     def _run_session(
-        self, program: AgentProgram, given: TurnInput, token: str, model: tuple[str, str]
+        self, program: AgentProgram, given: TurnInput, token: str, access: Meter | LoginSession
     ) -> CommandResult:
         context = program.context
         context.private.mkdir(parents=True, exist_ok=True)
@@ -148,12 +163,12 @@ class SessionAgent:
                 tree=tree,
                 mcp_url=context.mcp_url,
                 token=token,
-                model_url=model[0],
-                model_key=model[1],
+                model_url=access.base_url,
+                model_key=access.placeholder_key,
                 sandboxed=program.context.has_sandbox(),
             )
             prompt = _prompt_of(program.vendor.row.prompt.replace("submit_plan", "get_task"), given)
-            return program.run(session, folder, prompt, given.feature_id)
+            return program.run(session, folder, prompt, given.feature_id, login_session(access))
 
 
 class AcpAgent:

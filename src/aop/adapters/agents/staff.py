@@ -126,12 +126,27 @@ def acp_program(
 def program_of(
     vendor: Vendor, choice: ProviderChoice, environ: Mapping[str, str], session_context: SessionContext
 ) -> AgentProgram:
-    """Return the installed program of a coding agent. Raises: ProviderAuthMissing, AgentProviderNotConfigured."""
-    return AgentProgram(vendor=vendor, path=_installed(vendor, choice, environ), context=session_context)
+    """Return the installed program of a coding agent.
+
+    Raises: ProviderAuthMissing, AgentProviderNotConfigured, and the refusals of a log-in.
+    """
+    if session_context.logins.is_on(vendor):
+        path = _found(vendor, environ)
+        session_context.logins.check(vendor)
+    else:
+        path = _installed(vendor, choice, environ)
+    return AgentProgram(vendor=vendor, path=path, context=session_context)
 
 
 def _installed(vendor: Vendor, choice: ProviderChoice, environ: Mapping[str, str]) -> str:
     """Return the path of an agent that is installed and has its key."""
+    program = _found(vendor, environ)
+    if vendor.row.endpoint is not None:
+        key_of(vendor, environ, choice.provider_config_ref)
+    return program
+
+
+def _found(vendor: Vendor, environ: Mapping[str, str]) -> str:
     program = installed_program(vendor, environ)
     if program is None:
         raise AgentProviderNotConfigured(
@@ -139,8 +154,6 @@ def _installed(vendor: Vendor, choice: ProviderChoice, environ: Mapping[str, str
             hint=f"Install it with: aop agents install {vendor.provider}",
             provider=vendor.provider,
         )
-    if vendor.row.endpoint is not None:
-        key_of(vendor, environ, choice.provider_config_ref)
     return program
 
 

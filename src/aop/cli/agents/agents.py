@@ -1,23 +1,38 @@
-"""`aop agents`: list the coding agents of this machine, install one, or test one."""
+"""`aop agents`: list the coding agents here; install, log in or test one."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
+from aop.adapters.agents.logins.login_sessions import run_own_login
+from aop.adapters.agents.logins.vendor_logins import LOGINS, login_of, login_state
 from aop.adapters.agents.staff import ACP, WORKERS
 from aop.adapters.agents.vendors.acp_commands import metered_vendor
 from aop.adapters.agents.vendors.catalogue import Vendor, row_text, vendors_of
 from aop.adapters.agents.vendors.install import FoundAgent, found_agent, install
+from aop.adapters.agents.vendors.programs import installed_program
 from aop.adapters.agents.workers.command import DEFAULT_VARIABLE, split_command
+from aop.adapters.agents.workers.vendor_session import ModelChoice
+from aop.adapters.machine.agent_signs import sign_of_agent
 from aop.cli.shell.terminal import Terminal
-from aop.core.errors import AgentProviderNotConfigured, InvalidCliArgs, Json, NotARepository, UnsupportedAgentProvider
+from aop.core.errors import (
+    AgentProviderNotConfigured,
+    InvalidCliArgs,
+    Json,
+    NotARepository,
+    PersonRequired,
+    UnsupportedAgentProvider,
+)
 from aop.core.text.suggestions import did_you_mean
+from aop.core.text.visible import visible
 from aop.kernel.config.agents import Agents, Provider, Runtime, known_providers
+from aop.kernel.record.spending import SELF_REPORTED
 from aop.supervisor.providers import ProviderPreference, provider_choices
 from aop.wiring.build import Settings, build
 
@@ -25,14 +40,17 @@ from aop.wiring.build import Settings, build
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument(
-        "words", metavar="install|test|show PROVIDER", nargs="*", help="install it, try one real turn, or print its row"
+        "words",
+        metavar="install|login|test|show PROVIDER",
+        nargs="*",
+        help="install it, run its own log-in, try one real turn, or print its row",
     )
     parser.add_argument("--agent-model", metavar="M", help="test: the model to use")
     parser.add_argument("--provider-config-env", metavar="V", help="test: the variable that holds the key")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """List, install or test."""
+    """List, install, log in or test."""
     agents = _agents_of(Path(arguments.repo))
     vendors = vendors_of(agents, os.environ)
     match arguments.words:
@@ -40,14 +58,17 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
             return _list(agents, vendors, terminal)
         case ["install", name]:
             return _install(_vendor(name, vendors), terminal)
+        case ["login", name]:
+            return _log_in(_vendor(name, vendors), terminal, is_json=arguments.json)
         case ["test", name]:
-            return _test(_vendor(name, vendors), arguments, terminal)
+            vendor = _vendor(name, vendors)
+            return _test(vendor, arguments, terminal, uses_login=_uses_login(agents, vendor))
         case ["show", name]:
             row = row_text(_vendor(name, vendors))
             return terminal.result({"provider": name, "row": row}, row.rstrip("\n"))
         case _:
             raise InvalidCliArgs(
-                "`aop agents` takes no words, `install PROVIDER`, `test PROVIDER` or `show PROVIDER`.",
+                "`aop agents` takes no words, or `install`, `login`, `test` or `show` and a PROVIDER.",
                 hint=f"The provider is one of: {', '.join(vendors)}.",
             )
 
@@ -75,7 +96,10 @@ def _vendor(name: str, vendors: Mapping[str, Vendor]) -> Vendor:
 
 
 def _list(agents: Agents | None, vendors: Mapping[str, Vendor], terminal: Terminal) -> int:
-    found = [found_agent(vendor, os.environ) for vendor in vendors.values()]
+    found = [
+        found_agent(vendor, os.environ, login_state(vendor, os.environ) if _uses_login(agents, vendor) else None)
+        for vendor in vendors.values()
+    ]
     used = _providers_by_role(agents, vendors)
     custom = _custom_agent(os.environ, vendors)
     width = max(map(len, known_providers(vendors)))
@@ -85,6 +109,10 @@ def _list(agents: Agents | None, vendors: Mapping[str, Vendor], terminal: Termin
     lines.append(f"A run here would use: {roles or 'no agent; choose one with `--agent-provider`'}")
     data = {"agents": msgspec.to_builtins(found), "custom": custom, "roles": dict[str, Json](used)}
     return terminal.result(data, "\n".join(lines))
+
+
+def _uses_login(agents: Agents | None, vendor: Vendor) -> bool:
+    return agents is not None and agents.uses_login(vendor.provider)
 
 
 def _providers_by_role(agents: Agents | None, vendors: Mapping[str, Vendor]) -> dict[str, str]:
@@ -108,10 +136,43 @@ def _agent_text(agent: FoundAgent) -> str:
     where = "installed by AOP" if agent.source == "aop" else "on the PATH"
     version = agent.version or "unknown version"
     tested = "" if agent.tested_version in ("", agent.version) else f" (tested with {agent.tested_version})"
-    login = "; its own login is not used" if agent.has_login and not agent.has_key else ""
-    key = f"key in {agent.key_variable}" if agent.has_key else f"no key: set {agent.key_variable}{login}"
+    key = _login_text(agent) if agent.uses_login else _key_text(agent)
     metered = "" if agent.metered else "; not metered: it sees its key, and its usage is its own report"
     return f"{version}{tested}, {where}{f'; {key}' if agent.key_variable else ''}{metered}{tried}"
+
+
+def _key_text(agent: FoundAgent) -> str:
+    unused = f"; its own log-in is not used: `login: {{{agent.provider}: true}}` in agents.yaml allows it"
+    login = unused if agent.has_login and not agent.has_key else ""
+    return f"key in {agent.key_variable}" if agent.has_key else f"no key: set {agent.key_variable}{login}"
+
+
+def _login_text(agent: FoundAgent) -> str:
+    if agent.login_problem:
+        return f"its log-in cannot be used: {agent.login_problem} Log in with: aop agents login {agent.provider}"
+    unused = f"; the key in {agent.key_variable} is not used" if agent.has_key else ""
+    named = f" ({visible(agent.account)})" if agent.account else ""
+    return f"its own log-in{named}, usage {SELF_REPORTED}{unused}"
+
+
+def _log_in(vendor: Vendor, terminal: Terminal, *, is_json: bool) -> int:
+    """Run the program's own log-in in the terminal of a person."""
+    sign = sign_of_agent(os.environ)
+    if sign:
+        raise PersonRequired(f"Only a person logs in, and {sign}.")
+    program, login = installed_program(vendor, os.environ), login_of(vendor)
+    if program is None or login is None:
+        raise AgentProviderNotConfigured(
+            f"The coding agent `{vendor.provider}` is not installed, or AOP does not know its log-in.",
+            hint=f"AOP knows the log-ins of: {', '.join(LOGINS)}. Install one with: aop agents install PROVIDER",
+            provider=vendor.provider,
+        )
+    run_own_login(program, login, os.environ, output=sys.stderr.fileno() if is_json else None)
+    copy = login.copy_from(os.environ)
+    named = f" as {visible(copy.account)}" if copy.account else ""
+    allows = f"`login: {{{vendor.provider}: true}}` in agents.yaml"
+    text = f"`{vendor.provider}` is logged in{named}. AOP uses it where {allows} says so."
+    return terminal.result({"provider": vendor.provider, "account": copy.account}, text)
 
 
 def _custom_agent(environ: Mapping[str, str], vendors: Mapping[str, Vendor]) -> str | None:
@@ -138,13 +199,15 @@ def _install(vendor: Vendor, terminal: Terminal) -> int:
     return terminal.result({"provider": vendor.provider, "version": version}, text)
 
 
-def _test(vendor: Vendor, arguments: argparse.Namespace, terminal: Terminal) -> int:
+def _test(vendor: Vendor, arguments: argparse.Namespace, terminal: Terminal, *, uses_login: bool) -> int:
     from aop.cli.agents.trial import run_trial
 
     settings = Settings.from_env(os.environ)
-    trial = run_trial(vendor, settings, terminal.say, model=arguments.agent_model, config=arguments.provider_config_env)
+    wanted = ModelChoice(model=arguments.agent_model, config_ref=arguments.provider_config_env)
+    trial = run_trial(vendor, settings, terminal.say, wanted, uses_login=uses_login)
     used = trial.usage
     tokens = "unknown" if used is None else f"{used.input_tokens} in, {used.output_tokens} out"
     text = f"{vendor.provider} called a tool of AOP and ended its turn, in {trial.seconds:.1f} s."
-    lines = [text, f"  tokens: {tokens}", f"  sandbox: {trial.sandbox}"]
+    told = f", {SELF_REPORTED}" if used is not None and used.self_reported else ""
+    lines = [text, f"  tokens: {tokens}{told}", f"  sandbox: {trial.sandbox}"]
     return terminal.result(msgspec.to_builtins(trial), "\n".join(lines))

@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from aop.adapters.agents.vendors.catalogue import Vendor, row_text
+from aop.adapters.agents.workers.vendor_session import ModelChoice
 from aop.adapters.config.locations import FOLDER
 from aop.adapters.machine.clock import new_id
 from aop.adapters.projects.sample_repository import SampleRepository
@@ -37,13 +38,14 @@ class Trial(Struct, frozen=True, kw_only=True):
 
 
 def run_trial(
-    vendor: Vendor, settings: Settings, log: Callable[[str], None], *, model: str | None, config: str | None
+    vendor: Vendor, settings: Settings, log: Callable[[str], None], wanted: ModelChoice, *, uses_login: bool
 ) -> Trial:
     """Let an agent call one tool. Raises: NoUsableAnswer, AgentProviderNotConfigured, ProviderAuthMissing."""
-    choice = ProviderChoice(provider=vendor.provider, model=model, provider_config_ref=config)
+    choice = ProviderChoice(provider=vendor.provider, model=wanted.model, provider_config_ref=wanted.config_ref)
     with tempfile.TemporaryDirectory(prefix="aop-agent-") as folder:
         sample = SampleRepository(Path(folder) / "repository", settings.environ)
-        row = row_text(vendor).encode()
+        login = f"login: {{{vendor.provider}: true}}\n" if uses_login else ""
+        row = f"{row_text(vendor)}{login}".encode()
         sample.make({"README.md": b"A repository to try an agent in.\n", f"{FOLDER}/agents.yaml": row})
         with build(sample.root, settings) as app:
             return _turn(app, log, choice)

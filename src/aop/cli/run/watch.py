@@ -21,6 +21,7 @@ from aop.core.ids import FeatureId
 from aop.core.text.counts import count
 from aop.core.text.visible import visible
 from aop.kernel.record.documents.usage import Spending
+from aop.kernel.record.spending import SELF_REPORTED
 from aop.kernel.tools.report.standings import ON_ITS_WAY
 from aop.wiring.build import RECORD, App
 from aop.wiring.supervisor_lease import lease_holder
@@ -43,6 +44,8 @@ class Row(Struct, frozen=True, kw_only=True):
     turns: int
     cost_usd: float | None
     """None: not reported."""
+    self_reported: bool
+    """Whether agents themselves reported some of it."""
     at_work: Mapping[str, Any] | None
     """The turn in progress."""
     gates_at_work: Mapping[str, Any] | None
@@ -195,6 +198,7 @@ def _row(row: Mapping[str, Any], events: Mapping[FeatureId, _Events]) -> Row:
         seconds=_between(found.first_at, found.last_at),
         turns=row["spent"]["turns"],
         cost_usd=msgspec.convert(row["spent"], Spending).cost_usd.known,
+        self_reported=row["spent"]["self_reported_turns"] > 0,
         at_work=row["at_work"],
         gates_at_work=row["gates_at_work"],
         waits=row["waits"],
@@ -204,7 +208,8 @@ def _row(row: Mapping[str, Any], events: Mapping[FeatureId, _Events]) -> Row:
 
 def _line(row: Row, now: str) -> str:
     cost = "cost unknown" if row.cost_usd is None else f"{row.cost_usd:.4f} USD"
-    spent = f"{count(row.turns, 'turn')}, {cost}" if row.turns else "no turn yet"
+    told = f", {SELF_REPORTED}" if row.self_reported else ""
+    spent = f"{count(row.turns, 'turn')}, {cost}{told}" if row.turns else "no turn yet"
     parts = [f"{row.feature_id:<24}  {row.phase:<14}  {row.last_event:<20}  {row.seconds:7.1f} s  {spent}", now]
     return visible("  ".join([*parts, row.next_command]).rstrip())
 

@@ -14,7 +14,7 @@ from aop.cli.screens.styles import Screen
 from aop.cli.screens.tables import Cell, Column, command_cell, join_wrapped, table
 from aop.core.text.counts import count
 from aop.kernel.record.documents.usage import Spending
-from aop.kernel.record.spending import spending_text
+from aop.kernel.record.spending import SELF_REPORTED, spending_text
 from aop.kernel.tools.report.standings import ON_ITS_WAY
 from aop.wiring.build import App
 from aop.wiring.supervisor_lease import last_lease_holder, lease_holder
@@ -149,4 +149,5 @@ def _cost_text(spent: Mapping[str, Any]) -> str:
     if not spent["turns"]:
         return "-"
     known = spent["cost_usd"]["known"]
-    return "unknown" if known is None else f"{known:.2f} USD"
+    told = f" {SELF_REPORTED}" if spent["self_reported_turns"] else ""
+    return f"{'unknown' if known is None else f'{known:.2f} USD'}{told}"

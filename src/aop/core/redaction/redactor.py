@@ -44,7 +44,14 @@ class Redactor:
     """Masks the secrets in text: known values, and text that looks like a secret."""
 
     def __init__(self, known: Iterable[str] = ()) -> None:
-        self._known = _KnownValues(known)
+        self._values = frozenset(known)
+        self._known = _KnownValues(self._values)
+
+    def learn(self, values: Iterable[str]) -> None:
+        """Mask these values too, from now on."""
+        values = self._values.union(values)
+        if values != self._values:
+            self._values, self._known = values, _KnownValues(values)
 
     def __call__(self, text: str) -> str:
         """Return the text with a marker in place of each secret."""

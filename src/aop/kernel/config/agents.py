@@ -266,6 +266,7 @@ class Agents(Section, frozen=True, kw_only=True):
     runtime: Runtime
     providers: dict[str, ProviderRow] = field(default_factory=dict)
     """The repository's own coding agents, and its own rows for those that AOP ships."""
+    login: dict[Literal["claude", "codex", "gemini"], bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _demand_provider_names(self.providers)
@@ -275,6 +276,10 @@ class Agents(Section, frozen=True, kw_only=True):
         for role, override in runtime.role_provider_overrides.items():
             if override.provider is not None:
                 demand(_in_provider(override.provider, known), "runtime", "role_provider_overrides", role, "provider")
+
+    def uses_login(self, provider: str) -> bool:
+        """Tell whether a coding agent works with its own log-in."""
+        return any(name == provider and is_on for name, is_on in self.login.items())
 
 
 def _in_provider(name: str, known: tuple[str, ...]) -> str | None:

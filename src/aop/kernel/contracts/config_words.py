@@ -302,6 +302,10 @@ KEY_WORDS: Mapping[str, str] = {
     "missing_prompt_behavior": (
         "For a prompt file that is absent: `ignore` takes the prompt that AOP brings along, `error` stops."
     ),
+    "login": (
+        "Which agents (`claude`, `codex`, `gemini`) work with their own log-in on this machine instead of a key:"
+        " `{claude: true}`."
+    ),
     "runtime.default_provider": (
         "The coding agent: one of `aop agents`, `custom`, or `model`; command line and environment win."
     ),

@@ -8,9 +8,11 @@ from aop.core.text.counts import count
 from aop.kernel.config.people import CostRules
 from aop.kernel.record.documents.base import revise
 from aop.kernel.record.documents.questions import RAISE, Question
-from aop.kernel.record.documents.usage import NOTHING, FeatureUsage, OpenTurn, Overrun, Spending, Sum, Usage
+from aop.kernel.record.documents.usage import FIGURES, NOTHING, FeatureUsage, OpenTurn, Overrun, Spending, Sum, Usage
 from aop.kernel.record.port import Snapshot, Transaction
 
+SELF_REPORTED = "self-reported"
+"""The mark of figures that an agent itself reports, wherever they are shown."""
 BLIND_TURNS = 3
 """So many turns that report nothing are enough to see that a cap can never be noticed."""
 
@@ -18,9 +20,8 @@ BLIND_TURNS = 3
 def turn_spending(usage: Usage | None) -> Spending:
     """Return what one turn cost."""
     said = usage or Usage()
-    figures = {name: getattr(said, name) for name in Usage.__struct_fields__}
-    sums = {name: Sum(known=value, unknown_turns=int(value is None)) for name, value in figures.items()}
-    return Spending(turns=1, **sums)
+    sums = {name: Sum(known=value, unknown_turns=int(value is None)) for name, value in said.figures.items()}
+    return Spending(turns=1, self_reported_turns=int(said.self_reported), **sums)
 
 
 def total_of(spendings: Iterable[Spending]) -> Spending:
@@ -28,8 +29,9 @@ def total_of(spendings: Iterable[Spending]) -> Spending:
     total = NOTHING
     for each in spendings:
         if each.turns:
-            sums = {name: getattr(total, name).and_also(getattr(each, name)) for name in Usage.__struct_fields__}
-            total = Spending(turns=total.turns + each.turns, **sums)
+            sums = {name: getattr(total, name).and_also(getattr(each, name)) for name in FIGURES}
+            told = total.self_reported_turns + each.self_reported_turns
+            total = Spending(turns=total.turns + each.turns, self_reported_turns=told, **sums)
     return total
 
 
@@ -70,6 +72,7 @@ def spending_text(spending: Spending) -> str:
     words = [count(spending.turns, "turn")]
     words.append("cost unknown" if money.known is None else f"{money.known:.4f} USD{_unknown_text(money)}")
     words.append("tokens unknown" if tokens.known is None else f"{tokens.known:.0f} tokens{_unknown_text(tokens)}")
+    words += [SELF_REPORTED] if spending.self_reported_turns else []
     return ", ".join(words)
 
 

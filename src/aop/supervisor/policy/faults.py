@@ -18,6 +18,8 @@ RETRIES: Mapping[str, int] = {
         (
             errors.AgentCrashed.code,
             errors.AgentFailed.code,
+            # In the middle of a turn; the next one begins with a renewed log-in.
+            errors.AgentLoginExpired.code,
             errors.AgentTimedOut.code,
             errors.AgentOutputTooLarge.code,
             errors.ModelReplyCutOff.code,
@@ -32,6 +34,9 @@ RETRIES: Mapping[str, int] = {
     **dict.fromkeys(
         (
             errors.AgentNotStarted.code,
+            errors.AgentLoginAmbiguous.code,
+            errors.AgentLoginMissing.code,
+            errors.AgentLoginUnsafe.code,
             errors.AgentNotLoggedIn.code,
             errors.AgentProviderNotConfigured.code,
             errors.ProviderAuthMissing.code,
@@ -49,6 +54,10 @@ RETRIES: Mapping[str, int] = {
 """The immediate retries after each cause; any other is an answer that cannot be used."""
 BEFORE_RETRY: Mapping[str, str] = {
     errors.AgentNotStarted.code: "Install the program or correct its command first; `aop agents` lists what is found.",
+    errors.AgentLoginAmbiguous.code: "Log in again first: aop agents login PROVIDER",
+    errors.AgentLoginExpired.code: "Log in again first: aop agents login PROVIDER",
+    errors.AgentLoginMissing.code: "Log in first: aop agents login PROVIDER",
+    errors.AgentLoginUnsafe.code: "Correct the file first; `aop agents` says whether it can be used.",
     errors.AgentNotLoggedIn.code: "Log in or set the key first, and check it with `aop agents test PROVIDER`.",
     errors.ProviderAuthMissing.code: "Log in or set the key first, and check it with `aop agents test PROVIDER`.",
     errors.AgentTimedOut.code: "A longer time is set with `supervisor.turn_timeout_seconds` in policy.yaml.",

@@ -18,6 +18,14 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+[A-Za-z0-9.-]*")
 _LOOK_SECONDS = 30
 
 
+class LoginState(Struct, frozen=True, kw_only=True):
+    """The state of an agent's own log-in."""
+
+    account: str = ""
+    problem: str = ""
+    """Why it cannot be used."""
+
+
 class FoundAgent(Struct, frozen=True, kw_only=True):
     """The state of one coding agent on this machine."""
 
@@ -37,13 +45,19 @@ class FoundAgent(Struct, frozen=True, kw_only=True):
     key_variable: str
     has_key: bool
     has_login: bool
-    """Whether its own login exists; AOP does not use it."""
+    """Whether its own log-in exists."""
+    uses_login: bool = False
+    """Whether the configuration lets it work with its own log-in instead of a key."""
+    account: str = ""
+    """The account of the log-in in use, as far as it names one."""
+    login_problem: str = ""
+    """Why the log-in in use cannot be used."""
     usable: bool
     """Whether a run can use it now."""
 
 
-def found_agent(vendor: Vendor, environ: Mapping[str, str]) -> FoundAgent:
-    """Find an agent, and ask it for its version."""
+def found_agent(vendor: Vendor, environ: Mapping[str, str], login: LoginState | None = None) -> FoundAgent:
+    """Find an agent, and ask it for its version; with its log-in, if it is used."""
     program = installed_program(vendor, environ)
     is_own = program == str(own_program(vendor, environ))
     home = Path(environ.get("HOME") or "/")
@@ -60,7 +74,10 @@ def found_agent(vendor: Vendor, environ: Mapping[str, str]) -> FoundAgent:
         key_variable=vendor.row.key_variable or "",
         has_key=has_key,
         has_login=any((home / login).is_file() for login in vendor.logins),
-        usable=program is not None and (has_key or vendor.row.endpoint is None),
+        uses_login=login is not None,
+        account="" if login is None else login.account,
+        login_problem="" if login is None else login.problem,
+        usable=program is not None and (has_key or vendor.row.endpoint is None if login is None else not login.problem),
     )
 
 

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
+from aop.adapters.agents.logins.login_sessions import CERTIFICATES, Logins, LoginSession
 from aop.adapters.agents.model_access import Access
 from aop.adapters.agents.prompts import session_prompt
 from aop.adapters.agents.scratch_trees import ScratchReader, scratch_of
@@ -35,6 +36,7 @@ from aop.kernel.gateway.calls import Kernel
 from aop.kernel.gateway.tokens import LONGEST_LIFE, TokenOrder, Tokens
 from aop.kernel.patches.stored_patches import StoredPatch, full_patch
 from aop.kernel.ports.processes import Command, CommandResult, Ending
+from aop.kernel.record.documents.usage import Usage
 from aop.kernel.record.proposals import proposal_in
 from aop.supervisor.workers import Note, PatchProposal, WorkerInput, WorkerOutput, WorkerRequest
 
@@ -48,6 +50,13 @@ _TOKEN_OUTLIVES_TURN = timedelta(minutes=1)
 _CONNECTED = ("/bin/sh", "-c", ': >"$0/begun" && exec <"$0/in" && exec "$@"')
 
 
+class ModelChoice(Struct, frozen=True, kw_only=True):
+    """The model of a session, and the variable with its key; None is the program's default."""
+
+    model: str | None
+    config_ref: str | None
+
+
 class SessionContext(Struct, frozen=True, kw_only=True):
     """The parts that the sessions of one run share."""
 
@@ -55,6 +64,7 @@ class SessionContext(Struct, frozen=True, kw_only=True):
     tokens: Tokens
     scratches: ScratchReader
     access: Access
+    logins: Logins
     environment: Callable[[FeatureId], tuple[tuple[str, str], ...]]
     """The variables that name a feature's ports."""
     mcp_url: str
@@ -75,6 +85,18 @@ class SessionContext(Struct, frozen=True, kw_only=True):
             yield handed.text
         finally:
             self.tokens.revoke(handed.token.token_id, by="system")
+
+    @contextmanager
+    def model_access(
+        self, vendor: Vendor, feature_id: FeatureId, role: Role, choice: ModelChoice
+    ) -> Iterator[Meter | LoginSession]:
+        """Open the way of one turn to its model: with the agent's own log-in, or through a meter."""
+        if self.logins.is_on(vendor):
+            with self.logins.open(vendor, feature_id, role, choice.model) as session:
+                yield session
+        else:
+            with self.access(vendor, feature_id, role, choice.config_ref) as meter:
+                yield meter
 
     def has_sandbox(self) -> bool:
         """Tell whether a sandbox is in force."""
@@ -98,15 +120,27 @@ class AgentProgram(Struct, frozen=True, kw_only=True):
     path: str
     context: SessionContext
 
-    def run(self, session: AgentSession, folder: Path, prompt: str, feature_id: FeatureId) -> CommandResult:
+    def run(
+        self,
+        session: AgentSession,
+        folder: Path,
+        prompt: str,
+        feature_id: FeatureId,
+        login: LoginSession | None = None,
+    ) -> CommandResult:
         """Run the agent with a prompt until it ends."""
         context, rules = self.context, self.context.kernel.config().policy.execution
         launch = self.vendor.launch(session)
+        if login is not None:
+            launch = login.launch(launch, context.logins.environ)
         write_home(session.home, launch.files)
+        if login is not None:
+            login.write_credentials(session.home)
         (folder / "in").write_text(prompt, encoding="utf-8")
         watch = TurnWatch(folder / "begun", lambda: 0, context.timeouts, time.monotonic)
         path = os.pathsep.join([os.path.dirname(self.path), context.path])
         own = {"PATH": path, "HOME": str(session.home), TOKEN_VARIABLE: session.token, **launch.env}
+        certificates = [launch.env[name] for name in CERTIFICATES if name in launch.env]
         command = Command(
             argv=(*_CONNECTED, str(folder), self.path, *launch.words),
             cwd=session.tree,
@@ -114,14 +148,14 @@ class AgentProgram(Struct, frozen=True, kw_only=True):
             env=(*context.environment(feature_id), *own.items()),
             env_allowlist=ENVIRONMENT,
             timeout_seconds=context.timeouts.seconds,
-            ends_early=watch.ends_early,
+            ends_early=watch.ends_early if login is None else login.ends_early(watch.ends_early),
             log_path=fresh_log(context.logs, feature_id, session.role),
             max_log_bytes=rules.max_log_bytes,
             sandbox=rules.sandbox,
-            # Only the model's meter and AOP's tools are reachable, both on this machine.
+            # Only the meter, or the proxy to the vendor, and AOP's tools are reachable, both on this machine.
             network="ports",
             ports=tuple(urlsplit(url).port or 0 for url in (session.mcp_url, session.model_url)),
-            readable=(*rules.sandbox_read, *library_of(self.path)),
+            readable=(*rules.sandbox_read, *library_of(self.path), *certificates),
             writable=(*rules.sandbox_write, str(folder)),
             limits=rules.limits,
         )
@@ -141,18 +175,17 @@ class SessionWorker:
             return self._metered_turn(given, turn, token)
 
     def _metered_turn(self, given: WorkerInput, turn: str, token: str) -> WorkerOutput:
-        with self._context.access(
-            self._program.vendor, given.feature_id, given.role, given.provider_config_ref
-        ) as model:
+        choice = ModelChoice(model=given.model, config_ref=given.provider_config_ref)
+        with self._context.model_access(self._program.vendor, given.feature_id, given.role, choice) as model:
             try:
                 output = self._run_session(given, turn, token, model)
             except NoUsableAnswer as refusal:
-                clearest = clearest_fault(refusal, model.report())
-                clearest.facts["usage"] = msgspec.to_builtins(model.report().turn_usage)
+                clearest = clearest_of(refusal, model)
+                clearest.facts["usage"] = msgspec.to_builtins(usage_of(model))
                 raise clearest from refusal
-        return msgspec.structs.replace(output, usage=model.report().turn_usage)
+        return msgspec.structs.replace(output, usage=usage_of(model))
 
-    def _run_session(self, given: WorkerInput, turn: str, token: str, model: Meter) -> WorkerOutput:
+    def _run_session(self, given: WorkerInput, turn: str, token: str, model: Meter | LoginSession) -> WorkerOutput:
         context = self._context
         context.private.mkdir(parents=True, exist_ok=True)
         with scratch_of(context.kernel, given.feature_id) as scratch, held_folder(context.private) as folder:
@@ -168,10 +201,25 @@ class SessionWorker:
                 sandboxed=context.has_sandbox(),
             )
             prompt = session_prompt(given, self._program.vendor.row.prompt, turn)
-            ended = self._program.run(session, folder, prompt, given.feature_id)
+            ended = self._program.run(session, folder, prompt, given.feature_id, login_session(model))
             diff = context.scratches.diff(scratch) if session.edits and ended.ending is Ending.EXITED else ""
         lines = last_lines(turn_log(context.logs, given.feature_id, given.role))
         return answer_of(context.submission(turn, given), diff, ended, lines)
+
+
+def login_session(model: Meter | LoginSession) -> LoginSession | None:
+    """Return the access of a turn if it is by a log-in."""
+    return model if isinstance(model, LoginSession) else None
+
+
+def usage_of(model: Meter | LoginSession) -> Usage:
+    """Return what a turn used: counted by its meter, or reported by the agent itself."""
+    return model.usage() if isinstance(model, LoginSession) else model.report().turn_usage
+
+
+def clearest_of(fault: NoUsableAnswer, model: Meter | LoginSession) -> NoUsableAnswer:
+    """Return the fault of a turn as its access to the model explains it."""
+    return model.clearest_fault(fault) if isinstance(model, LoginSession) else clearest_fault(fault, model.report())
 
 
 def answer_of(

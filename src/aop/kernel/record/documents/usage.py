@@ -27,6 +27,16 @@ class Usage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The number of input tokens that came from a cache."""
     cost_usd: Dollars | None = None
     """The cost of the turn, in US dollars."""
+    self_reported: bool = False
+    """Whether the agent itself reports this, and no meter has counted it."""
+
+    @property
+    def figures(self) -> Mapping[str, int | float | None]:
+        """Return the figures by their names."""
+        return {name: getattr(self, name) for name in FIGURES}
+
+
+FIGURES = ("input_tokens", "output_tokens", "cached_input_tokens", "cost_usd")
 
 
 # `gc=False`: a dashboard makes thousands of these, which can hold no cycle, and need not be searched for any.
@@ -55,6 +65,8 @@ class Spending(Struct, frozen=True, kw_only=True, gc=False):
     output_tokens: Sum = Sum()
     cached_input_tokens: Sum = Sum()
     cost_usd: Sum = Sum()
+    self_reported_turns: int = 0
+    """The number of turns whose figures the agents themselves reported."""
 
 
 NOTHING = Spending()

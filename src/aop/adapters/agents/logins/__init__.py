@@ -1,0 +1,1 @@
+"""Log-ins: coding agents with their own log-ins, and the proxy to their vendors."""
