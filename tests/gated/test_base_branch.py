@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.gated.agents import Agent, active_pr, gated_repository
+from tests.gated.agents import TEST_ONE, Agent, active_pr, gated_repository
 from tests.world import World, git
 
 
@@ -83,3 +83,24 @@ def test_nobody_is_asked_where_the_policy_says_so(tmp_path: Path) -> None:
     old = tip(root, "main")
     pushed(colleague)
     assert (first_step(root), tip(root, "feat/say-one")) == ([], old)
+
+
+@pytest.mark.req("AOP-126")
+@pytest.mark.parametrize("base", ["trunk", "release/1.x"])
+def test_a_pull_request_goes_into_a_base_branch_of_any_name(tmp_path: Path, base: str) -> None:
+    root = gated_repository(tmp_path / "repo", worktree={"base_branch": base})
+    git(root, "branch", "-m", base)
+    world = World(root)
+    world.ok("gated.start", feature_id="gated")
+    agent = Agent(world)
+    agent.plan(active_pr("feat: Say one", "Say it"))
+    agent.task()
+    agent.red("tests/test_one.sh", TEST_ONE)
+    agent.green("src/said.txt", "one\n")
+    agent.task()
+    agent.finish("Say one")
+    agent.task()
+    world.ok("feature.ready_to_merge", feature_id="gated", user_approval_token=world.approval("gated"))
+    world.close()
+    assert git(root, "show", f"{base}:src/said.txt") == "one\n"
+    assert git(root, "branch", "--list", "main", "master") == ""

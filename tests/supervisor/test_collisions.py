@@ -85,6 +85,7 @@ def test_what_both_features_would_make_is_a_prerequisite_that_the_first_one_make
     assert "`yes` makes that a separate feature, `shared-same-bf03e9aa`" in asked.question
 
 
+@pytest.mark.req("AOP-053")
 def test_a_feature_that_others_wait_for_is_looked_at_first() -> None:
     names = [FeatureId(name) for name in ("a", "b", "c")]
     steps = next_steps(names, {FeatureId("d"): ["c"], FeatureId("e"): ["c", "b"], FeatureId("f"): ["z"]})

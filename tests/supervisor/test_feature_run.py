@@ -11,9 +11,12 @@ import pytest
 from aop.core.ids import FeatureId, RunId
 from aop.core.roles import Role
 from aop.kernel.locks.grants import lock_on
+from aop.kernel.locks.leases import is_live, read_clock
 from aop.kernel.record.documents.features import Status
+from aop.supervisor.board import BoardEntry
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerOutput, WorkerRequest
 from aop.testing.memory_engine import Memory
+from tests.clocks import clocked
 from tests.supervisor.worlds import ONE, Watched, brought, office
 from tests.world import FILES, PATCH, World, files, git, make_repository, plan_for
 
@@ -96,6 +99,18 @@ def test_what_a_planner_says_of_the_specs_obligations_goes_beside_its_plan(shop:
     assert [row["id"] for row in worker.given[0].context_bundle["obligations"]["rows"]] == ["O1", "O2"]
     review = shop.ok("report.feature_summary", feature_id="one")["obligations"]
     assert [row["standing"] for row in review["rows"]] == ["claimed", "unaccounted"]
+
+
+@pytest.mark.req("AOP-242")
+def test_where_the_policy_says_so_a_feature_gets_to_qa_only_by_its_full_gates(tmp_path: Path) -> None:
+    policy = {"agentic/orchestrator/policy.yaml": "version: 1\ngates: {qa_after: full}\n"}
+    gates = {"agentic/orchestrator/gates.yaml": LATE_GATES, "check.sh": CHECK}
+    world = World(make_repository(tmp_path / "repo", {**FILES, **policy, **gates}))
+    worker = Watched(planner(PLAN), builder(BREAK), builder(REPAIR))
+    assert brought(world, worker).outcome == READY
+    ran = [each for each in journal(world) if each[1].startswith("gates_")]
+    world.close()
+    assert ran == [*[("builder:one", "gates_ran")] * 4, ("qa:one", "gates_reused")]
 
 
 @pytest.mark.req("AOP-243", "AOP-244", "AOP-245")
@@ -338,16 +353,21 @@ def test_a_plan_that_the_kernel_keeps_in_its_queue_goes_on_when_it_is_let_in(tmp
 
 
 @pytest.mark.req("AOP-230")
-def test_the_locks_of_a_feature_on_its_way_are_renewed(shop: World) -> None:
+def test_a_run_keeps_the_locks_of_its_features_for_much_longer_than_a_lease(shop: World) -> None:
+    clock = clocked(shop)
     shop.init("one")
     shop.ok("locks.acquire", feature_id="one", resource="events")
+    ttl = shop.app.gateway.kernel.config().policy.locks.lease_ttl_seconds
     with office(shop, {}) as at_work:
-        at_work.board.enter(ONE, RunId("f.one.0"))
-        at_work.supervisor.renew_locks()
+        at_work.board.put(ONE, BoardEntry(does="asks", run_id=RunId("f.one.0"), topic="q1"))
+        for _third in range(9):
+            at_work.settle()
+            clock.go_on(ttl / 3)
     with shop.app.record.read() as view:
         lease = lock_on(view, "events").lease
     assert lease is not None
-    assert (lease.feature_id, lease.holder) == ("one", "supervisor")
+    assert (lease.feature_id, lease.holder, lease.fence) == ("one", "supervisor", 1)
+    assert is_live(lease, read_clock(clock))
 
 
 def test_a_note_is_kept_and_told_and_a_question_for_context_costs_a_turn(shop: World) -> None:

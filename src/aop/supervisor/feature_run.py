@@ -22,6 +22,7 @@ from aop.core.errors import InternalError, Json, VersionConflict
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.core.run import Kind, Run, RunBroke, Steps
+from aop.kernel.config.gates import Mode
 from aop.kernel.config.policy import CollisionStrategy, QaTurns, SupervisorRules
 from aop.kernel.features.opened_paths import YES
 from aop.kernel.gateway.gateway import Gateway
@@ -83,6 +84,7 @@ class FeatureOrder(Struct, frozen=True, kw_only=True):
     """The run that first requested it; its cost counts there."""
     collision_strategy: CollisionStrategy = CollisionStrategy.REVISE
     qa: QaTurns = QaTurns.ON_FAILURE
+    qa_after: Mode = Mode.FAST
 
 
 class _LegStart(Struct, frozen=True, kw_only=True):
@@ -146,6 +148,7 @@ class FeatureRuns:
             run_name=wanted.run_name,
             collision_strategy=wanted.collision_strategy,
             qa=wanted.qa,
+            qa_after=wanted.qa_after,
         )
         event: Event = state.Began()
         number = 0

@@ -12,6 +12,7 @@ from aop.core.errors import Fault, Json
 from aop.core.ids import CommitId, FeatureId, RunId
 from aop.core.roles import Role
 from aop.core.run import ENDED, Engine, RunState
+from aop.kernel.config.gates import Mode
 from aop.kernel.features.endings import ending_of
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import SUPERVISOR, Principal
@@ -86,7 +87,7 @@ class Supervisor:
     ) -> None:
         """Bring features to `ready_to_merge`: unfinished runs continue, others start."""
         known = self._runs_of(features)
-        rules = self._gateway.kernel.config().policy.supervisor
+        policy = self._gateway.kernel.config().policy
         for number, feature_id in enumerate(dict.fromkeys(features)):
             key = self._run_key(feature_id, known.get(feature_id, {}))
             self._board.enter(feature_id, key)
@@ -95,8 +96,9 @@ class Supervisor:
                 depends_on=depends_on.get(feature_id, ()),
                 again=self._is_restart_requested(feature_id),
                 run_name=self.run_name,
-                collision_strategy=rules.collision_strategy,
-                qa=rules.qa,
+                collision_strategy=policy.supervisor.collision_strategy,
+                qa=policy.supervisor.qa,
+                qa_after=Mode(policy.gates.qa_after),
             )
             self._engine.submit("feature", msgspec.to_builtins(wanted), key=key, priority=PRIORITY + number)
 

@@ -101,12 +101,21 @@ def test_a_dry_run_says_what_would_be_done_and_changes_nothing(shop: Shop) -> No
     assert not (shop.root / "agentic/features").exists()
 
 
+@pytest.mark.req("AOP-302")
+def test_the_specs_below_a_folder_are_taken_in_the_order_of_their_names(shop: Shop) -> None:
+    for name in ("zeta.md", "beta/late.md", "beta/early.md", "alpha.md", "beta/deep/er.md", ".hidden/no.md", "no.txt"):
+        (shop.specs / name).parent.mkdir(parents=True, exist_ok=True)
+        (shop.specs / name).write_text("Write it.\n")
+    told = shop.run("-fl", str(shop.specs), "--dry-run", "--json").json["data"]
+    assert [row["feature_id"] for row in told["features"]] == ["alpha", "er", "early", "late", "zeta"]
+
+
 # --- bringing features to ready_to_merge -----------------------------------------------------------------
 
 
 @pytest.mark.slow
 @pytest.mark.req("AOP-263", "AOP-310")
-@pytest.mark.req("AOP-226", "AOP-237", "AOP-286", "AOP-289", "AOP-295", "AOP-296", "AOP-298", "AOP-302", "AOP-309")
+@pytest.mark.req("AOP-226", "AOP-237", "AOP-286", "AOP-289", "AOP-295", "AOP-296", "AOP-298", "AOP-309")
 def test_every_spec_of_a_folder_becomes_a_feature_that_is_ready_to_merge_and_a_second_run_changes_nothing(
     shop: Shop,
 ) -> None:
@@ -125,6 +134,25 @@ def test_every_spec_of_a_folder_becomes_a_feature_that_is_ready_to_merge_and_a_s
     again = shop.all_at_once()
     assert (again.code, shop.events()["patch_applied", "one"]) == (3, 1)
     assert "Nothing changed" in again.err
+
+
+@pytest.mark.slow
+@pytest.mark.req("AOP-126")
+@pytest.mark.parametrize("base", ["trunk", "release/1.x"])
+def test_a_feature_goes_from_init_to_the_checkout_on_a_base_branch_of_any_name(shop: Shop, base: str) -> None:
+    git(shop.root, "rm", "-q", "agentic/orchestrator/policy.yaml")
+    git(shop.root, "commit", "-qm", "Without a policy")
+    git(shop.root, "branch", "-m", base)
+    assert shop.aop("init", "--yes", "--no-run").code == 0
+    git(shop.root, "add", "-A")
+    git(shop.root, "commit", "-qm", "Let AOP manage this repository")
+    shop.wants("one")
+    assert shop.all_at_once().code == 0
+    assert f"Base      {base} at " in shop.aop("review", "one").out
+    merged = shop.aop("merge", "one", "--yes", "--leave-checkout")
+    assert (merged.code, f"Merged one into {base}" in merged.err) == (0, True)
+    assert (shop.aop("sync").code, (shop.root / "src/one.txt").read_text()) == (0, "Write one.\n")
+    assert git(shop.root, "branch", "--list", "main", "master") == ""
 
 
 @pytest.mark.req("AOP-315")
@@ -202,7 +230,11 @@ def test_a_question_ends_the_wait_and_its_answer_lets_the_feature_go_on(shop: Sh
     assert run_aop(shop.root, "answer", "q1", "Blue").code == 0
     twice = run_aop(shop.root, "answer", "q1", "Red", "--json")
     assert (twice.code, error_of(twice)["code"]) == (1, "already_answered")
-    assert (shop.all_at_once().code, shop.statuses()["asks_colour"]) == (0, "ready_to_merge")
+    shop.wants("two")
+    # A run of another spec goes on with what an earlier one left.
+    assert shop.run("-fi", str(shop.specs / "two.md"), "--wait").code == 0
+    newest = run_aop(shop.root, "status", "--json").json["data"]["newest_run"]
+    assert (newest["features"], shop.statuses()["asks_colour"]) == (["asks_colour", "two"], "ready_to_merge")
     assert (shop.root / ".worktrees/asks_colour/src/asks_colour.txt").read_text() == "Write asks_colour.\n"
     assert shop.events()["question_asked", "asks_colour"] == 1
 

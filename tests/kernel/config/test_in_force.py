@@ -86,7 +86,7 @@ def test_the_locks_have_their_defaults() -> None:
     }
 
 
-@pytest.mark.req("AOP-119", "AOP-120", "AOP-122", "AOP-123", "AOP-124", "AOP-125", "AOP-126")
+@pytest.mark.req("AOP-119", "AOP-120", "AOP-122", "AOP-123", "AOP-124", "AOP-125")
 @pytest.mark.req("AOP-237", "AOP-238", "AOP-239", "AOP-240")
 def test_execution_testing_merge_and_supervisor_have_their_defaults() -> None:
     policy = load().policy

@@ -63,6 +63,26 @@ def front_matter(folder: Path) -> Any:
     return parse_yaml(split_front_matter((folder / "one/state.md").read_bytes())[0]).value
 
 
+@pytest.mark.req("AOP-092")
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [
+        ("2026-01-02T03:04:05.678Z", True),
+        ("", False),
+        ("yesterday", False),
+        ("2026-13-02T03:04:05.678Z", False),
+        ("2026-01-32T03:04:05.678Z", False),
+        ("2026-01-02T24:04:05.678Z", False),
+        ("2026-01-02 03:04:05", False),
+        ("2026-01-02T03:04:05.678+02:00", False),
+    ],
+)
+def test_a_moment_in_a_state_is_a_date_and_a_time_in_utc(text: str, *, fits: bool) -> None:
+    moment = SCHEMAS["state"]["properties"]["last_updated"]
+    assert moment["format"] == "date-time"
+    assert (list(jsonschema.Draft202012Validator(moment).iter_errors(text)) == []) is fits
+
+
 @pytest.mark.req("AOP-085", "AOP-088", "AOP-089", "AOP-090", "AOP-091", "AOP-092")
 def test_a_state_that_lacks_what_is_required_does_not_fit() -> None:
     required = "feature_id version branch worktree_path status gate_profile gates locks collisions cluster role_status"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from aop.adapters.storage.record.sqlite import SqliteRecord
-from aop.core.errors import InvalidStatusTransition
+from aop.core.errors import Fault, InvalidStatusTransition
 from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
 from aop.kernel.features.lifecycle import next_steps, relist, require_status, store_feature, with_status
 from aop.kernel.record.documents.features import FeatureState, Index, Status
@@ -129,19 +131,23 @@ def test_the_index_lists_each_feature_once_where_its_status_belongs(record: Sqli
         with record.write() as tx:
             before = states["one"]
             after = with_status(before, step, reason="It goes on." if before.status is Status.BLOCKED else "")
-            states["one"] = store_feature(tx, before, after, now=f"t{before.version}")
+            states["one"] = store_feature(tx, before, after, now=at(before.version))
             index = tx.get(Index, Index.key)
         assert index is not None
         seen.append((index.version, index.active, index.blocked, index.merged, index.failed, index.updated_at))
     assert seen == [
         (2, ("one", "two"), (), (), (), "t0"),
-        (3, ("two",), ("one",), (), (), "t2"),
-        (4, ("one", "two"), (), (), (), "t3"),
-        (4, ("one", "two"), (), (), (), "t3"),
-        (4, ("one", "two"), (), (), (), "t3"),
-        (5, ("two",), (), ("one",), (), "t6"),
+        (3, ("two",), ("one",), (), (), at(2)),
+        (4, ("one", "two"), (), (), (), at(3)),
+        (4, ("one", "two"), (), (), (), at(3)),
+        (4, ("one", "two"), (), (), (), at(3)),
+        (5, ("two",), (), ("one",), (), at(6)),
     ]
-    assert (states["one"].version, states["one"].last_updated) == (7, "t6")
+    assert (states["one"].version, states["one"].last_updated) == (7, at(6))
+
+
+def at(second: int) -> str:
+    return f"2026-01-02T03:04:0{second}.000Z"
 
 
 @pytest.mark.parametrize(("end", "held"), [(Status.MERGED, 0), (Status.FAILED, 0), (Status.BLOCKED, 1)])
@@ -150,6 +156,31 @@ def test_a_feature_that_has_ended_claims_nothing_any_more(record: SqliteRecord, 
     with record.write() as tx:
         tx.put(before, "one")
         tx.set_claims(before.feature_id, [Claim(feature_id=before.feature_id, kind="file", key="a", text="a")])
-        store_feature(tx, before, with_status(before, end), now="t1")
+        store_feature(tx, before, with_status(before, end), now=at(1))
         assert len(tx.claims_near("file", [""])) == held
         assert ("feature", "one") in [(what.kind, what.key) for what in tx.unshown()]
+
+
+@pytest.mark.req("AOP-041")
+@pytest.mark.parametrize(
+    ("changes", "misfit"),
+    [
+        ({"last_updated": "yesterday"}, "$.last_updated"),
+        ({"status": "almost done"}, "$.status"),
+        ({"branch": ""}, "$.branch"),
+        ({"gates": {"fast": "perhaps"}}, "$.gates"),
+        ({"role_status": {"planner": "asleep"}}, "$.role_status"),
+        ({"locks": None}, "$.locks"),
+    ],
+)
+def test_a_state_that_does_not_have_its_shape_is_not_written(
+    record: SqliteRecord, changes: dict[str, Any], misfit: str
+) -> None:
+    known = feature(Status.PLANNING)
+    with record.write() as tx:
+        tx.put(known, "one")
+    wrong = msgspec.structs.replace(known, version=2, **changes)
+    with pytest.raises(Fault, match=re.escape(misfit)), record.write() as tx:
+        tx.put(wrong, "one")
+    with record.read() as view:
+        assert view.get(FeatureState, "one") == known

@@ -226,6 +226,8 @@ class GateRules(Section, frozen=True, kw_only=True):
     """When the tests of the base run once more on a feature's code, as the base has them."""
     test_files: Texts
     """The tests, with their helpers and data, which the base then provides."""
+    qa_after: Literal["fast", "full"]
+    """The mode whose pass ends the building."""
 
     def __post_init__(self) -> None:
         demand_each(flaws.in_glob, self.test_files, "test_files")

@@ -121,6 +121,10 @@ KEY_WORDS: Mapping[str, str] = {
         "Whether gates that failed on a tree and pass on it later pass, with a finding, instead of failing "
         "until the tree changes."
     ),
+    "gates.qa_after": (
+        "The gates that a feature must pass to get from `building` to `qa`: `fast`, or `full` where a tester is to see "
+        "only what all of them prove."
+    ),
     "gates.base_tests": (
         "When the tests of the base run once more, as the base has them, on the code of a feature, in the `full` and "
         "`merge` gates: `changed` where it touches tests, their helpers or their configuration, `always`, or `off`."

@@ -72,6 +72,8 @@ class FeatureRun(Part, frozen=True, kw_only=True):
     """The policy's strategy for colliding plans when the feature was requested."""
     qa: QaTurns = QaTurns.ON_FAILURE
     """The policy's choice of QA's turns when the feature was requested."""
+    qa_after: Mode = Mode.FAST
+    """The gates after which the policy lets a feature get to QA, when it was requested."""
     review: Review = Review.NONE
     claims: tuple[Mark, ...] = ()
     """Hunks that QA calls passed; the index takes them when the full gates prove it."""

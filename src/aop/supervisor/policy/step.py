@@ -64,6 +64,7 @@ def step(run: FeatureRun, event: Event) -> Decision:
                 run_name=run.run_name,
                 collision_strategy=run.collision_strategy,
                 qa=run.qa,
+                qa_after=run.qa_after,
             )
             return qa_turns.with_review_due(fresh), state.CallTool(role=Role.ORCHESTRATOR, tool="feature.init")
         case state.ToolAnswered():
@@ -85,10 +86,9 @@ def step(run: FeatureRun, event: Event) -> Decision:
 def _next_phase(run: FeatureRun) -> Decision:
     """Begin the phase that the feature's status names."""
     match run.status:
-        case Status.PLANNING:
-            return _ask_worker(qa_turns.with_review_due(replace(run, role=Role.PLANNER)))
-        case Status.BUILDING:
-            return _ask_worker(qa_turns.with_review_due(replace(run, role=Role.BUILDER)))
+        case Status.PLANNING | Status.BUILDING:
+            role = Role.PLANNER if run.status is Status.PLANNING else Role.BUILDER
+            return _ask_worker(qa_turns.with_review_due(replace(run, role=role)))
         case Status.QA:
             return _begin_proof(run)
         case Status.BLOCKED:
@@ -300,6 +300,8 @@ def _on_gates_passed(run: FeatureRun, mode: Mode | None) -> Decision:
         return run, qa_turns.read_index()
     if run.status is Status.QA and mode is Mode.FAST:
         return _begin_proof(replace(run, conflict=None))
+    if run.status is Status.BUILDING and mode is Mode.FAST and run.qa_after is Mode.FULL:
+        return run, state.RunGates(role=run.role, mode=Mode.FULL)
     return _next_phase(_with_fresh_phase(run))
 
 

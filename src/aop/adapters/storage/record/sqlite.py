@@ -234,6 +234,8 @@ class _View:
 
     def put(self, document: Document, key: str) -> None:
         body = msgspec.json.encode(document).decode()
+        if document.is_checked:
+            document_of(type(document), key, body)
         row = (document.version, body, document.kind, key)
         if document.version == 1:
             sql = "INSERT OR IGNORE INTO documents (version, body, kind, key) VALUES (?, ?, ?, ?)"

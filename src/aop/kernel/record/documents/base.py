@@ -10,12 +10,24 @@ from aop.core.text.json import canonical_json
 
 NonEmpty = Annotated[str, Meta(min_length=1)]
 Positive = Annotated[int, Meta(ge=1)]
+Moment = Annotated[
+    str,
+    Meta(
+        # The pattern too: many a reader of JSON Schema takes `format` for a note.
+        pattern="^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+        r"T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{3}Z$",
+        extra_json_schema={"format": "date-time"},
+    ),
+]
+"""A moment as `aop.core.clock.timestamp` writes it."""
 
 
 class Document(Struct, frozen=True, kw_only=True):
     """Something that the record keeps under (kind, key)."""
 
     kind: ClassVar[str]
+    is_checked: ClassVar[bool] = False
+    """Whether each version is checked against its shape before it is written."""
     version: Positive
 
 

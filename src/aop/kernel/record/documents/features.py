@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 from msgspec import Struct
 
 from aop.core.ids import ApprovalId, CommitId, FeatureId, GateRunId, TreeId
-from aop.kernel.record.documents.base import Document, NonEmpty
+from aop.kernel.record.documents.base import Document, Moment, NonEmpty
 from aop.kernel.record.documents.gate_runs import TestChange, Verdict
 from aop.kernel.record.documents.specs import SpecSource
 
@@ -91,6 +91,7 @@ class FeatureState(Document, frozen=True, kw_only=True):
     """One feature; `state.md` is written from it."""
 
     kind: ClassVar[str] = "feature"
+    is_checked: ClassVar[bool] = True
 
     feature_id: FeatureId
     branch: NonEmpty
@@ -102,7 +103,7 @@ class FeatureState(Document, frozen=True, kw_only=True):
     collisions: Collisions = Collisions()
     cluster: Cluster = Cluster()
     role_status: RoleStatuses = RoleStatuses()
-    last_updated: NonEmpty
+    last_updated: Moment
     status_reason: str = ""
     blocked_from: Status | None = None
     """The status before it was blocked: it continues there or earlier, never later."""

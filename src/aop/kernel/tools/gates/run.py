@@ -27,12 +27,6 @@ from aop.kernel.record.documents.obligations import ObligationLedger
 from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.kernel.record.port import Snapshot, Transaction
 
-ADVANCES: Mapping[tuple[Status, Mode], Status] = {
-    (Status.BUILDING, Mode.FAST): Status.QA,
-    (Status.QA, Mode.FULL): Status.READY_TO_MERGE,
-}
-"""The status that a pass leads to (AOP-249, AOP-250)."""
-
 
 class RunGatesArguments(ChangeArguments, frozen=True, kw_only=True):
     mode: Mode
@@ -107,7 +101,7 @@ def _run_in_worktree(call: Call, state: FeatureState, plan: GatePlan, baseline: 
 def _record(tx: Transaction, call: Call, arguments: RunGatesArguments, finished: GateRun) -> Outcome:
     state = the_feature(tx, arguments)
     _refuse_stale(tx, call, state, finished)
-    stored = gate_runs.record_run(tx, call, state, _advance(tx, state, finished), finished)
+    stored = gate_runs.record_run(tx, call, state, _advance(tx, call, state, finished), finished)
     if finished.verdict is not Verdict.PASS:
         return gate_runs.gate_failure(finished)
     return Answer(data=_result(stored, finished, reused=False), evidence=gate_runs.evidence_pointers(finished))
@@ -130,16 +124,21 @@ def _reusable_run(call: Call, state: FeatureState, plan: GatePlan) -> GateRun | 
 def _record_reuse(tx: Transaction, call: Call, arguments: RunGatesArguments, passed: GateRun) -> Outcome:
     state = the_feature(tx, arguments)
     _refuse_stale(tx, call, state, passed)
-    after = _advance(tx, state, passed)
+    after = _advance(tx, call, state, passed)
     stored = state if after == state else store_feature(tx, state, after, now=call.kernel.now())
     tx.append(call.event("gates_reused", stored.feature_id, gate_run_id=passed.run_id, mode=passed.mode))
     return Answer(data=_result(stored, passed, reused=True), evidence=gate_runs.evidence_pointers(passed))
 
 
-def _advance(view: Snapshot, state: FeatureState, run: GateRun) -> FeatureState:
+def _advance(view: Snapshot, call: Call, state: FeatureState, run: GateRun) -> FeatureState:
     """Return the feature with a run's verdict, in the status that follows if nothing is left to be built."""
     after = with_verdict(state, run)
-    advance = None if state.is_build else ADVANCES.get((state.status, Mode(run.mode)))
+    # The statuses that a pass leads to (AOP-242, AOP-249, AOP-250).
+    advances = {
+        (Status.BUILDING, Mode(call.kernel.config().policy.gates.qa_after)): Status.QA,
+        (Status.QA, Mode.FULL): Status.READY_TO_MERGE,
+    }
+    advance = None if state.is_build else advances.get((state.status, Mode(run.mode)))
     if run.verdict is not Verdict.PASS or advance is None:
         return after
     if state.set_aside is not None or open_requests(view, state.feature_id):
