@@ -6,6 +6,9 @@ import json
 import socket
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Barrier
 from typing import Any
 
 import httpx2
@@ -13,6 +16,7 @@ import pytest
 
 from aop.core.roles import Role
 from aop.core.version import VERSION
+from aop.mcpserver.connections import HEAD_SECONDS, IDLE_SECONDS
 from tests.mcpserver.clients import AOP, Served, served, token_for
 from tests.world import World, make_repository, run_aop
 
@@ -109,6 +113,61 @@ def test_what_is_no_request_is_refused_in_the_words_of_the_protocol(
 def test_its_health_is_no_secret_and_tells_none(server: Served) -> None:
     response = httpx2.get(f"{server.origin}/healthz", timeout=300)
     assert (response.status_code, response.json()) == (200, {"ok": True, "version": VERSION})
+
+
+def health(client: socket.socket, request: bytes) -> bytes:
+    """Ask for the health of a server; return the whole response."""
+    client.sendall(request)
+    response = client.recv(4096)
+    while response and not response.endswith(b"}"):
+        response += client.recv(4096)
+    return response
+
+
+@pytest.mark.slow
+def test_a_connection_may_rest_between_requests_but_not_inside_one(server: Served) -> None:
+    assert IDLE_SECONDS >= 60
+    host, _, port = server.origin.removeprefix("http://").partition(":")
+    request = f"GET /healthz HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode()
+    with socket.create_connection((host, int(port)), timeout=60) as client:
+        assert health(client, request).startswith(b"HTTP/1.1 200")
+        client.settimeout(2 * HEAD_SECONDS)
+        with pytest.raises(TimeoutError):
+            # Nothing comes, and no end either.
+            client.recv(1)
+        client.settimeout(60)
+        assert health(client, request).startswith(b"HTTP/1.1 200")
+        client.sendall(request[:8])
+        with suppress(ConnectionResetError):
+            assert client.recv(1) == b""
+
+
+def list_at_once(world: World, clients: int) -> set[int]:
+    """Have clients list the tools of a fresh server at the same moment; return how many tools they saw."""
+    token = token_for(world, Role.ORCHESTRATOR)
+    with served(world.root) as server, ThreadPoolExecutor(clients) as threads:
+        together = Barrier(clients)
+
+        def listed(_number: int) -> int:
+            headers = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
+            with httpx2.Client(headers=headers, timeout=300) as client:
+                together.wait(timeout=300)
+                answer = client.post(server.url, json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+                return len(answered(answer)["result"]["tools"])
+
+        seen = set(threads.map(listed, range(clients)))
+        assert server.stop() == (0, "")
+    return seen
+
+
+def test_sixteen_first_clients_list_the_tools_of_a_fresh_server_at_once(world: World) -> None:
+    (seen,) = list_at_once(world, 16)
+    assert seen > 20
+
+
+@pytest.mark.soak
+def test_sixteen_first_clients_of_two_hundred_fresh_servers(world: World) -> None:
+    assert len(set.union(*(list_at_once(world, 16) for _round in range(200)))) == 1
 
 
 def test_it_listens_on_this_machine_only(server: Served) -> None:

@@ -81,13 +81,14 @@ def test_a_client_that_stops_waiting_gets_the_one_answer_when_it_asks_again(wait
 
 
 @pytest.mark.parametrize("how", DOORS)
-def test_gates_run_to_their_end_although_the_client_is_gone(waiting: World, how: str) -> None:
-    token = token_for(waiting, Role.BUILDER, "one")
-    with served(waiting.root) as server:
-        with over_http(server.url, token) if how == "http" else over_stdio(waiting.root, token) as client:
+def test_gates_run_to_their_end_although_the_client_is_gone_and_no_line_tells_of_it(waiting: World, how: str) -> None:
+    token, file = token_for(waiting, Role.BUILDER, "one"), waiting.root.parent / "said"
+    with served(waiting.root) as server, file.open("w") as said:
+        with over_http(server.url, token) if how == "http" else over_stdio(waiting.root, token, said=said) as client:
             begun(waiting, client).cancel()
             let_go(waiting)
         until(lambda: "gates_ran" in events(waiting))
+        assert (server.stop(), file.read_text()) == ((0, ""), "")
 
 
 def test_a_server_that_is_stopped_lets_running_calls_end_and_takes_no_new_ones(waiting: World, server: Served) -> None:

@@ -28,7 +28,7 @@ from aop.kernel.gateway.calls import refusal_envelope
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.gateway.tokens import Tokens
-from aop.mcpserver.connections import WatchedConnection
+from aop.mcpserver.connections import IDLE_SECONDS, WatchedConnection
 from aop.mcpserver.tool_server import ToolServer
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ class HttpServer:
             ws="wsproto",
             ws_max_size=LARGEST_WS_MESSAGE,
             ws_per_message_deflate=False,
+            timeout_keep_alive=IDLE_SECONDS,
             timeout_graceful_shutdown=SECONDS_FOR_STREAMS_TO_CLOSE,
         )
         self._server = _UvicornServer(config, lambda: announce(origin + PATH))

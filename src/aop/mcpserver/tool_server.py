@@ -57,6 +57,10 @@ class ToolServer:
         make_ready_for_threads()
         self._names = names_by_alias(gateway.tools)
         self._mcp_tool = cache(lambda name: mcp_tool(gateway.tools[name]))
+        for name, tool in gateway.tools.items():
+            # A schema is made from sources, which two threads of Python 3.11 cannot parse at the same moment.
+            if not tool.person_only:
+                self._mcp_tool(name)
         self._threads = ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="call")
         self._brief = BriefCalls(self._answer_together)
 
