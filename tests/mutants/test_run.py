@@ -70,6 +70,6 @@ def test_what_no_test_notices_survives_and_what_only_breaks_is_no_kill(tmp_path:
 
 
 def test_a_name_that_is_neither_a_mutant_nor_an_area_is_refused() -> None:
-    command = [sys.executable, "-m", "tests.mutants.run", "--only", "gone"]
+    command = [sys.executable, "-m", "tests.mutants.run", "--only", "no such area"]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
-    assert (ended.returncode, ended.stderr) == (2, "There is no mutant or area gone.\n")
+    assert (ended.returncode, ended.stderr) == (2, "There is no mutant or area no such area.\n")
