@@ -56,7 +56,7 @@ class Endpoint(ThreadingHTTPServer):
     @property
     def url(self) -> str:
         """Return the base URL, as the provider's client wants it."""
-        return f"http://127.0.0.1:{self.server_port}{'' if self.family in ('anthropic', 'google') else '/v1'}"
+        return f"http://127.0.0.1:{self.server_port}{'' if self.family in ('anthropic', 'google', 'vertex') else '/v1'}"
 
     def next_step(self) -> Step:
         return self.steps[min(len(self.heard), len(self.steps)) - 1]
@@ -210,6 +210,8 @@ FAMILIES: Mapping[str, Callable[[Step, Any], Any]] = {
     "anthropic": _anthropic,
     "openai": _openai,
     "google": _google,
+    "vertex": _google,
+    "openrouter": _chat,
     "ollama": _chat,
     "vllm": _chat,
     "compatible": _chat,

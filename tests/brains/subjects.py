@@ -34,6 +34,8 @@ MODELS = {
     "anthropic": "anthropic:claude-sonnet-5",
     "openai": "openai:gpt-5.5",
     "google": "google:gemini-3.8-flash",
+    "openrouter": "openrouter:anthropic/claude-sonnet-5",
+    "vertex": "vertex:gemini-3.8-flash",
     "ollama": "ollama:qwen3",
     "vllm": "vllm:Qwen/Qwen3-8B",
     "compatible": "compatible:any",

@@ -47,6 +47,8 @@ def objects_of(ran: Ran) -> list[Any]:
 
 RESULTS = [
     ("agents",),
+    ("agents", "show", "claude"),
+    ("models", "prices"),
     ("call", "report.dashboard"),
     ("completion", "bash"),
     ("config",),

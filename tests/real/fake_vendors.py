@@ -1,6 +1,7 @@
-"""Fake vendors: one scripted model for the agents of three vendors.
+"""Fake vendors: one scripted model for the agents of all vendors.
 
-It speaks the parts of Anthropic's Messages, OpenAI's Responses and Google's streamGenerateContent that agents use.
+It speaks the parts of Anthropic's Messages, OpenAI's Responses and Chat Completions, and Google's streamGenerateContent
+that agents use.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class Call(Struct, frozen=True, kw_only=True):
 
     name: str
     arguments: Json
+    code: str = ""
+    """For a tool that runs code: what to run."""
 
 
 Says = Callable[[Asked], Call | str]
@@ -113,6 +116,8 @@ class Conversation(BaseHTTPRequestHandler):
             events = _anthropic(self.server.reply(_asked_anthropic(request)), self.server.number)
         elif path.endswith("/responses"):
             events = _openai(self.server.reply(_asked_openai(request)), self.server.number)
+        elif path.endswith("/chat/completions"):
+            events = _chat(self.server.reply(_asked_chat(request)), self.server.number)
         elif "generateContent" in path or "streamGenerateContent" in path:
             events = gemini_events(self._reply_as_gemini(request, path), self.server.number)
             if ":generateContent" in path:
@@ -197,14 +202,16 @@ def _anthropic(reply: Call | str, number: int) -> Iterator[Json]:
 def _asked_openai(request: Json) -> Asked:
     items = [item for item in request["input"] if isinstance(item, dict)]
     offered: dict[str, str | None] = {}
-    for tool in request.get("tools") or ():
+    # A model that takes tools as code has them in its input.
+    added = [tool for item in items if item.get("type") == "additional_tools" for tool in item["tools"]]
+    for tool in [*(request.get("tools") or ()), *added]:
         if tool.get("type") == "namespace":
             offered |= {inner["name"]: tool["name"] for inner in tool["tools"]}
         elif "name" in tool:
             offered[tool["name"]] = None
     return Asked(
         prompt="\n".join(_text(item.get("content")) for item in items if item.get("role") == "user"),
-        results=tuple(_text(item["output"]) for item in items if str(item.get("type")).endswith("_output")),
+        results=tuple(_text(item.get("output")) for item in items if str(item.get("type")).endswith("_output")),
         offered=offered,
         model=request["model"],
     )
@@ -213,7 +220,10 @@ def _asked_openai(request: Json) -> Asked:
 def _openai(reply: Call | str, number: int) -> Iterator[Json]:
     base = {"id": "resp_1", "object": "response", "created_at": 1, "model": "fake", "error": None}
     item: Json = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed"}
-    if isinstance(reply, Call):
+    if isinstance(reply, Call) and reply.code:
+        item = {"type": "custom_tool_call", "id": f"ctc_{number}", "call_id": f"call_{number}", "status": "completed"}
+        item |= {"name": reply.name, "input": reply.code}
+    elif isinstance(reply, Call):
         name, _, space = reply.name.partition("@")
         item = {
             "type": "function_call",
@@ -230,6 +240,30 @@ def _openai(reply: Call | str, number: int) -> Iterator[Json]:
     yield {"type": "response.created", "response": {**base, "status": "in_progress", "output": []}}
     yield {"type": "response.output_item.done", "output_index": 0, "item": item}
     yield {"type": "response.completed", "response": {**base, "status": "completed", "output": [item], "usage": usage}}
+
+
+def _asked_chat(request: Json) -> Asked:
+    said = request["messages"]
+    return Asked(
+        prompt="\n".join(_text(message.get("content")) for message in said if message["role"] == "user"),
+        results=tuple(_text(message.get("content")) for message in said if message["role"] == "tool"),
+        offered={tool["function"]["name"]: None for tool in request.get("tools") or ()},
+        model=request["model"],
+    )
+
+
+def _chat(reply: Call | str, number: int) -> Iterator[Json]:
+    chunk: Json = {"id": "chat_1", "object": "chat.completion.chunk", "created": 1, "model": "fake"}
+    delta: Json = {"role": "assistant", "content": reply}
+    if isinstance(reply, Call):
+        function = {"name": reply.name, "arguments": json.dumps(reply.arguments)}
+        delta = {"role": "assistant", "tool_calls": [{"index": 0, "id": f"call_{number}", "type": "function"}]}
+        delta["tool_calls"][0]["function"] = function
+    ending = "tool_calls" if isinstance(reply, Call) else "stop"
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    yield {**chunk, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+    yield {**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": ending}]}
+    yield {**chunk, "choices": [], "usage": usage}
 
 
 def _asked_gemini(request: Json, model: str) -> Asked:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -82,6 +83,8 @@ def is_planner(asked: Asked) -> bool:
 
 def called(asked: Asked, name: str, arguments: Json) -> Call | str:
     tool = asked.tool(name)
+    if tool is None and "exec" in asked.offered:
+        return Call(name="exec", arguments={}, code=f"text(await tools.mcp__aop__{name}({json.dumps(arguments)}))")
     return f"`{name}` is not offered: {sorted(asked.offered)}" if tool is None else named(asked, tool, arguments)
 
 

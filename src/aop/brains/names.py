@@ -10,7 +10,10 @@ from aop.core.errors import ModelNotConfigured
 from aop.core.text.json import MalformedText, parse_json
 from aop.core.text.suggestions import did_you_mean
 
-PROVIDERS = ("anthropic", "openai", "google", "ollama", "vllm", "compatible")
+PROVIDERS = (
+    *("anthropic", "openai", "google", "openrouter", "azure", "bedrock", "vertex"),
+    *("ollama", "vllm", "compatible"),
+)
 
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}")
 

@@ -40,11 +40,23 @@ class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return round((dear + usage.output_tokens * self.output) / _MILLION, 9)
 
 
+class PriceTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The prices of a day."""
+
+    date: str
+    prices: dict[str, Price]
+
+
 class Prices:
     """The prices of models by `provider:model`; a dated version has the price of its model."""
 
     def __init__(self, table: Mapping[str, Price]) -> None:
         self._table = dict(table)
+
+    @property
+    def table(self) -> Mapping[str, Price]:
+        """Return each price by its model."""
+        return self._table
 
     def of(self, model: str) -> Price | None:
         """Return the price of a model, if it is known."""

@@ -70,6 +70,7 @@ GROUPS = {
     ("agents", "agents, models and tools"): {
         "agents": "list the coding agents of this machine, install one, or test one",
         "brain": "ask a model one question, and report tokens, cost and time",
+        "models": "list the prices of models, and check a file of your own",
         "token": "issue, list or revoke the tokens of agents",
         "mcp": "serve one agent over standard input and output",
         "serve": "serve many agents over HTTP on this machine",

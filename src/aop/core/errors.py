@@ -1222,7 +1222,10 @@ class ModelPriceUnknown(Refusal):
 
     code = "model_price_unknown"
     move = Move.CORRECT_USAGE
-    hint = "Give the model a price in the file that `AOP_MODEL_PRICES` names, or set no cost limit."
+    hint = (
+        "Give the model a price in the file that `AOP_MODEL_PRICES` names (`aop models prices` shows how), choose"
+        " another model, or set no cost limit."
+    )
 
 
 class ModelUnreachable(Refusal):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.run.bad_agents import PYTHON, bad_agent
+from tests.cli.shops import Shop
 from tests.world import make_repository, run_aop
 
 NPM = """\
@@ -113,6 +114,39 @@ def test_a_trial_without_a_key_says_which_variable_to_set(tmp_path: Path, env: d
     assert (ran.code, error["code"], error["details"]["variable"]) == (2, "provider_auth_missing", "ANTHROPIC_API_KEY")
 
 
+def test_under_a_cap_of_cost_a_model_without_a_price_is_refused_before_anything_begins(
+    tmp_path: Path, env: dict[str, str]
+) -> None:
+    bad_agent(tmp_path / "bin", "claude")
+    shop = Shop(tmp_path, "version: 1\ncost: {max_usd_per_feature: 5}\n")
+    shop.wants("good")
+    words = ["run", "-fl", str(shop.specs), "--agent-provider", "claude", "--agent-model", "claude-newest-9", "--json"]
+    ran = run_aop(shop.root, *words, env={**env, "ANTHROPIC_API_KEY": "k1"})
+    error = json.loads(ran.out)["error"]
+    assert (ran.code, error["code"], error["details"]["model"]) == (
+        *(2, "model_price_unknown"),
+        "anthropic:claude-newest-9",
+    )
+    assert shop.statuses() == {}
+
+
+def test_a_row_of_the_user_that_is_wrong_is_refused_with_file_line_and_the_key_that_was_meant(
+    tmp_path: Path, env: dict[str, str]
+) -> None:
+    own = Path(env["HOME"], ".config/aop/agents.yaml")
+    own.parent.mkdir(parents=True)
+    own.write_text("version: 1\nproviders:\n  mine:\n    titel: Mine\n    acp: [mine]\n")
+    ran = run_aop(tmp_path, "agents", "--json", env={**env, "XDG_CONFIG_HOME": ""})
+    error = json.loads(ran.out)["error"]
+    assert (ran.code, error["code"], error["details"]["line"]) == (4, "invalid_configuration", 4)
+    assert "did you mean `title`?" in error["message"]
+
+
+def test_a_program_that_aop_has_no_package_of_is_not_installed_by_it(tmp_path: Path, env: dict[str, str]) -> None:
+    error = json.loads(run_aop(tmp_path, "agents", "install", "cursor", "--json", env=env).out)["error"]
+    assert (error["code"], error["message"]) == ("agent_install_failed", "AOP has no package of `cursor`.")
+
+
 @pytest.mark.slow
 def test_a_trial_has_an_agent_call_a_tool(tmp_path: Path, env: dict[str, str]) -> None:
     bad_agent(tmp_path / "bin", "claude")
@@ -120,7 +154,8 @@ def test_a_trial_has_an_agent_call_a_tool(tmp_path: Path, env: dict[str, str]) -
     ran = run_aop(tmp_path, "agents", "test", "claude", "--json", env={**env, "PATH": path, "ANTHROPIC_API_KEY": "k1"})
     assert ran.code == 0, (ran.out, ran.err)
     told = json.loads(ran.out)["data"]
-    assert (told["provider"], told["usage"]["input_tokens"]) == ("claude", 0)
+    assert (told["provider"], told["agent"]["version"], told["usage"]["input_tokens"]) == ("claude", "1.2.3", 0)
+    assert told["tools"] > 20
 
 
 # --- log-ins ---------------------------------------------------------------------------------------

@@ -88,6 +88,16 @@ elif manner == "fails":
     sys.exit(3)
 elif manner == "stranger":
     sys.exit("Invalid API key - Please run /login")
+elif manner == "terminal":
+    try:
+        open("/dev/tty").readline()
+    except OSError:
+        sys.exit("May I go on? There is no terminal to answer on.")
+elif manner == "updates":
+    import pwd
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    places = [__file__, os.path.join(os.path.dirname(__file__), "newer"), os.path.join(home, "written-by-an-agent")]
+    call("submit_note", note=json.dumps([attempt(write, place) for place in places]))
 elif manner == "ignores":
     print(json.dumps({"type": "PLAN_SUBMISSION", "plan": plan()}))
 elif manner == "same":

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import re
 import uuid
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from aop.adapters.agents.vendors.catalogue import Vendor, row_text, shipped_rows
 from tests.cli.run.bad_agents import PYTHON, bad_agent
 from tests.cli.shops import Shop
 from tests.world import Ran, World, run_aop
@@ -33,11 +36,15 @@ FAILING = {
         *("agent_failed", 2),
         "The agent exited with code 3. Its last lines: There is no room on this device.",
     ),
+    "terminal": (
+        *("agent_failed", 2),
+        "The agent exited with code 1. Its last lines: May I go on? There is no terminal to answer on.",
+    ),
     "stranger": ("agent_not_logged_in", 1, "It says: Invalid API key - Please run /login"),
     "ignores": ("no_usable_answer", 3, "The agent ended without a submission or a changed file."),
 }
 """The error code of each, how many turns it gets, and what is said of it."""
-REPORTING = ("outside", "git", "environ", "others", "same")
+REPORTING = ("outside", "updates", "git", "environ", "others", "same")
 
 pytestmark = pytest.mark.slow
 
@@ -48,17 +55,25 @@ class Ward:
     def __init__(self, folder: Path) -> None:
         self.shop = Shop(folder, POLICY)
         key = f"sk-{uuid.uuid4().hex}"
-        self.program = bad_agent(folder / "bin", "claude", key)
+        self.program = bad_agent(folder / "bin", "mine", key)
+        self.own_rows(folder / "config")
         self.shop.wants(*(f"{manner}_one" for manner in (*FAILING, *REPORTING, "good")))
         path = os.pathsep.join([str(self.program), os.path.dirname(PYTHON), os.environ["PATH"]])
         env = {"PATH": path, "ANTHROPIC_API_KEY": key, "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
-        words = ["run", "-fl", str(self.shop.specs), "--wait", "--json", "--agent-provider", "claude"]
+        env["XDG_CONFIG_HOME"] = str(folder / "config")
+        words = ["run", "-fl", str(self.shop.specs), "--wait", "--json", "--agent-provider", "mine"]
         self.ran: Ran = run_aop(self.shop.root, *words, env=env, seconds=300)
         self.told: Any = json.loads(self.ran.out)["data"]
         world = World(self.shop.root)
         with world.app.record.read() as view:
             self.events = [entry.event for entry in view.journal()]
         world.close()
+
+    def own_rows(self, folder: Path) -> None:
+        """Write an agents.yaml of the user: the program is started as Claude Code is, under a name of its own."""
+        row = msgspec.structs.replace(shipped_rows()["claude"], command=("mine",))
+        (folder / "aop").mkdir(parents=True)
+        (folder / "aop/agents.yaml").write_text(row_text(Vendor(provider="mine", row=row)))
 
     def attempts(self, manner: str) -> list[str]:
         """Return what became of each turn of a feature."""
@@ -135,6 +150,12 @@ def test_nothing_that_an_agent_writes_outside_of_its_tree_is_there_afterwards(wa
     root = ward.shop.root
     places = (root / "outside.txt", root / ".aop/outside.txt", Path("/usr/outside.txt"))
     assert [place.exists() for place in places] == [False] * 3
+
+
+def test_an_agent_cannot_replace_its_program_nor_write_into_the_home_of_the_person(ward: Ward) -> None:
+    is_enclosed(ward)
+    assert ward.note("updates")[:2] == ["OSError"] * 2
+    assert not (Path(pwd.getpwuid(os.getuid()).pw_dir) / "written-by-an-agent").exists()
 
 
 def test_an_agent_cannot_write_what_git_reads(ward: Ward) -> None:

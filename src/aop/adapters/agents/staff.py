@@ -20,11 +20,12 @@ from aop.adapters.agents.workers.command import (
     split_command,
 )
 from aop.adapters.agents.workers.vendor_session import AgentProgram, SessionContext, SessionWorker
-from aop.core.errors import AgentProviderNotConfigured, MissingRolePrompt
+from aop.core.errors import AgentProviderNotConfigured, MissingRolePrompt, ModelPriceUnknown
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.config.agents import Provider
 from aop.kernel.config.in_force import Config
+from aop.kernel.config.people import CostRules
 from aop.kernel.gateway.calls import Kernel
 from aop.kernel.ports.git import Git
 from aop.supervisor import prompts
@@ -118,7 +119,7 @@ def acp_program(
 
     Raises: ProviderAuthMissing, AgentProviderNotConfigured.
     """
-    program = _installed(vendor, choice, environ)
+    program = _installed(vendor, choice, environ, session_context.kernel)
     words = (program, *vendor.row.acp[1:])
     return AcpProgram(words, session_context, vendor, key_variable=choice.provider_config_ref)
 
@@ -134,15 +135,16 @@ def program_of(
         path = _found(vendor, environ)
         session_context.logins.check(vendor)
     else:
-        path = _installed(vendor, choice, environ)
+        path = _installed(vendor, choice, environ, session_context.kernel)
     return AgentProgram(vendor=vendor, path=path, context=session_context)
 
 
-def _installed(vendor: Vendor, choice: ProviderChoice, environ: Mapping[str, str]) -> str:
-    """Return the path of an agent that is installed and has its key."""
+def _installed(vendor: Vendor, choice: ProviderChoice, environ: Mapping[str, str], kernel: Kernel) -> str:
+    """Return the path of an agent that is installed, and has its key and a price where one is needed."""
     program = _found(vendor, environ)
     if vendor.row.endpoint is not None:
         key_of(vendor, environ, choice.provider_config_ref)
+    _refuse_unpriced_model(vendor, choice.model, kernel.config().policy.cost, environ)
     return program
 
 
@@ -155,6 +157,23 @@ def _found(vendor: Vendor, environ: Mapping[str, str]) -> str:
             provider=vendor.provider,
         )
     return program
+
+
+def _refuse_unpriced_model(vendor: Vendor, model: str | None, cost: CostRules, environ: Mapping[str, str]) -> None:
+    """Refuse an agent under a cap of cost if its model is known to have no price. Raises: ModelPriceUnknown."""
+    name = model or vendor.row.default_model or ""
+    # A name without a digit (`opus`) is an alias: the program knows the model that it stands for.
+    is_model = any(map(str.isdigit, name))
+    if vendor.row.endpoint is None or not is_model or not (cost.max_usd_per_feature or cost.max_usd_per_run):
+        return
+    from aop.adapters.models.settings import known_prices
+
+    priced = f"{vendor.row.endpoint.family}:{name}"
+    if known_prices(environ).of(priced) is None:
+        raise ModelPriceUnknown(
+            f"The policy has a cap of cost, and AOP has no price for `{priced}`, the model of `{vendor.provider}`.",
+            model=priced,
+        )
 
 
 def role_prompts(git: Git, config: Config) -> dict[Role, str]:

@@ -34,6 +34,14 @@ PROVIDERS: Mapping[str, ModelProvider] = {
         url_variable="GOOGLE_GEMINI_BASE_URL",
         url="https://generativelanguage.googleapis.com",
     ),
+    "openrouter": ModelProvider(
+        key_variables=("OPENROUTER_API_KEY",), url_variable="OPENROUTER_BASE_URL", url="https://openrouter.ai/api/v1"
+    ),
+    "azure": ModelProvider(key_variables=("AZURE_OPENAI_API_KEY",), url_variable="AZURE_OPENAI_BASE_URL", url=None),
+    "bedrock": ModelProvider(key_variables=("AWS_BEARER_TOKEN_BEDROCK",), url_variable="BEDROCK_BASE_URL", url=None),
+    "vertex": ModelProvider(
+        key_variables=("VERTEX_API_KEY",), url_variable="VERTEX_BASE_URL", url="https://aiplatform.googleapis.com"
+    ),
     "ollama": ModelProvider(
         key_variables=("OLLAMA_API_KEY",),
         needs_key=False,

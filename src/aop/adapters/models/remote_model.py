@@ -43,6 +43,9 @@ class Library(Struct, frozen=True, kw_only=True):
 
 
 _CHAT = ("pydantic_ai.models.openai", "OpenAIChatModel")
+_COMPATIBLE = Library(
+    model=_CHAT, provider=("pydantic_ai.providers.openai_compatible", "OpenAICompatibleProvider"), names_itself=True
+)
 
 LIBRARIES: Mapping[str, Library] = {
     "anthropic": Library(
@@ -64,10 +67,14 @@ LIBRARIES: Mapping[str, Library] = {
         native=True,
     ),
     "vllm": Library(model=_CHAT, provider=("pydantic_ai.providers.vllm", "VLLMProvider"), native=True),
-    "compatible": Library(
-        model=_CHAT,
-        provider=("pydantic_ai.providers.openai_compatible", "OpenAICompatibleProvider"),
-        names_itself=True,
+    "compatible": _COMPATIBLE,
+    "openrouter": _COMPATIBLE,
+    # Both have an endpoint like OpenAI's; their own libraries would bring a hundred megabytes along.
+    "azure": _COMPATIBLE,
+    "bedrock": _COMPATIBLE,
+    "vertex": Library(
+        model=("pydantic_ai.models.google", "GoogleModel"),
+        provider=("pydantic_ai.providers.google_cloud", "GoogleCloudProvider"),
     ),
 }
 

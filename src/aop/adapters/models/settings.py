@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import cast, get_args
 
+import msgspec
 from msgspec import Struct
 
 from aop.brains.budgets import CallLimits
 from aop.brains.conversation import Thinking
 from aop.brains.names import ModelName, model_priority
-from aop.brains.prices import Prices, read_prices
+from aop.brains.prices import Prices, PriceTable, read_prices
 from aop.core.errors import InputPathNotFound, ModelNotConfigured
 
 MODELS = "AOP_MODELS"
+PRICES = "AOP_MODEL_PRICES"
 PRODUCTS: Mapping[str, str] = {
     "scaffolding": "SCAFFOLDING_LLM_MODEL_PRIORITY",
     "code-review": "CODE_REVIEW_LLM_MODEL_PRIORITY",
@@ -89,14 +91,21 @@ def _variables(product: str | None) -> list[str]:
 
 def known_prices(environ: Mapping[str, str]) -> Prices:
     """Return AOP's prices, overlaid by the user's. Raises: InputPathNotFound, InvalidConfiguration."""
-    shipped = read_prices(Path(__file__).with_name("prices.json").read_bytes(), "prices.json")
-    own = _path(environ, "AOP_MODEL_PRICES")
-    if own is None:
-        return shipped
+    shipped, own = Prices(price_table().prices), _path(environ, PRICES)
+    return shipped if own is None else shipped.overlaid_by(prices_in(own, f"`{PRICES}`"))
+
+
+def price_table() -> PriceTable:
+    """Return AOP's own prices, with their date."""
+    return msgspec.json.decode(Path(__file__).with_name("prices.json").read_bytes(), type=PriceTable)
+
+
+def prices_in(file: Path, source: str) -> Prices:
+    """Return the prices of a file, which a source named. Raises: InputPathNotFound, InvalidConfiguration."""
     try:
-        return shipped.overlaid_by(read_prices(own.read_bytes(), own.name))
+        return read_prices(file.read_bytes(), file.name)
     except OSError as error:
-        raise InputPathNotFound(f"`AOP_MODEL_PRICES` cannot be read: {error.strerror}.") from error
+        raise InputPathNotFound(f"{source} cannot be read: {error.strerror}.") from error
 
 
 def _thinking(environ: Mapping[str, str]) -> Thinking | None:

@@ -200,14 +200,10 @@ def _install(vendor: Vendor, terminal: Terminal) -> int:
 
 
 def _test(vendor: Vendor, arguments: argparse.Namespace, terminal: Terminal, *, uses_login: bool) -> int:
-    from aop.cli.agents.trial import run_trial
+    from aop.cli.agents.trial import run_trial, trial_lines
 
     settings = Settings.from_env(os.environ)
     wanted = ModelChoice(model=arguments.agent_model, config_ref=arguments.provider_config_env)
     trial = run_trial(vendor, settings, terminal.say, wanted, uses_login=uses_login)
-    used = trial.usage
-    tokens = "unknown" if used is None else f"{used.input_tokens} in, {used.output_tokens} out"
-    text = f"{vendor.provider} called a tool of AOP and ended its turn, in {trial.seconds:.1f} s."
-    told = f", {SELF_REPORTED}" if used is not None and used.self_reported else ""
-    lines = [text, f"  tokens: {tokens}{told}", f"  sandbox: {trial.sandbox}"]
+    lines = trial_lines(trial, arguments.provider_config_env or vendor.row.key_variable or "", uses_login=uses_login)
     return terminal.result(msgspec.to_builtins(trial), "\n".join(lines))

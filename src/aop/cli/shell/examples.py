@@ -81,6 +81,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "ticket": ("aop ticket scaffold SHOP-1 --dry-run", "aop ticket review SHOP-1", "aop ticket runs"),
     "outbound": ("aop outbound", "aop outbound install jira gitlab"),
     "agents": ("aop agents", "aop agents install claude", "aop agents test claude", "aop agents show claude"),
+    "models": ("aop models prices", "aop models prices --file prices.json"),
     "brain": ("aop brain test --model anthropic:MODEL",),
     "token": (
         "aop token builder --feature greeting --ttl 8h",

@@ -30,6 +30,15 @@ class Provider(StrEnum):
     GEMINI = "gemini"
     CLAUDE_ACP = "claude-acp"
     GEMINI_ACP = "gemini-acp"
+    OPENCODE = "opencode"
+    QWEN = "qwen"
+    COPILOT = "copilot"
+    CURSOR = "cursor"
+    KIRO = "kiro"
+    AMP = "amp"
+    DROID = "droid"
+    GOOSE = "goose"
+    CLINE = "cline"
     CUSTOM = "custom"
     """A command of the user's."""
     MODEL = "model"
@@ -113,6 +122,8 @@ class ProviderRow(Section, frozen=True, kw_only=True):
     endpoint: ModelEndpoint | None = None
     """Without it there is no meter: the program sees its key, and its usage is what it reports itself."""
     key_variable: str | None = None
+    default_model: str | None = None
+    """The model that this version takes by itself: for its price, and to show; it is not handed over."""
     login: Login | None = None
     prompt: str = ""
     """A line of the prompt: how its model finds AOP's tools."""
@@ -131,6 +142,8 @@ class ProviderRow(Section, frozen=True, kw_only=True):
             demand_each(flaws.in_argument, words, key)
         if self.key_variable is not None:
             demand(flaws.in_variable(self.key_variable), "key_variable")
+        if self.default_model is not None:
+            demand(flaws.in_word(self.default_model), "default_model")
         for name in self.environment:
             demand(flaws.in_variable(name), "environment", name)
         for name in self.files:

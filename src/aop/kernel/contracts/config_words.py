@@ -334,15 +334,11 @@ KEY_WORDS: Mapping[str, str] = {
     "providers.<name>.endpoint.url": "The address that the meter forwards to.",
     "providers.<name>.endpoint.url_variable": "The environment variable with which you set another address.",
     "providers.<name>.key_variable": "The environment variable that holds the key; never the key itself.",
+    "providers.<name>.default_model": "The model that it takes by itself: to show it, and for its price.",
     "providers.<name>.login.files": "The files in your home that its own log-in leaves.",
     "providers.<name>.prompt": "A line of the prompt: how its model finds the tools of AOP.",
-    "providers.<name>.values": (
-        "Names for `{{...}}`, each with texts: the first one whose conditions (`when`) hold is used."
-    ),
-    "providers.<name>.words": (
-        "Arguments of a `command`; a group with conditions is `{when: [...], words: [...]}`. Conditions: `model`,"
-        " `reads`, `edits`, `shell`, `sandbox`, each also with `not ` before it."
-    ),
+    "providers.<name>.values": "Names for `{{...}}`: the first text whose conditions (`when`) hold is used.",
+    "providers.<name>.words": "Arguments of a `command`; a group with conditions is `{when: [...], words: [...]}`.",
     "providers.<name>.environment": "Variables of the program.",
     "providers.<name>.files": "Files to write into its private home first, by their path in it.",
 }
