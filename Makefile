@@ -11,7 +11,7 @@ export AOP_REAL := $(REAL)
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Where nothing may be kept, each worker would rewrite each test module for itself.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
-QUICK = -m "not slow and not soak and not real"
+QUICK = -m "not slow and not soak and not real and not browser"
 # Compiled first: where PYTHONDONTWRITEBYTECODE is set, each of a thousand processes would compile for itself.
 COMPILE = $(BIN)/python -m compileall -q -j 0
 LOCK = UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 \
@@ -22,7 +22,7 @@ VERDICT = total=$$($(BIN)/coverage report --format=total) && \
 	echo "coverage $$total %, $$(awk "BEGIN {printf \"%.2f\", 100 - $$total}") points short of 100 %"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test cover again slow soak mutants real conformance installed-real check tools format bench lock
+.PHONY: help setup demo test cover again slow web soak mutants real conformance installed-real check tools format bench lock
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 13
@@ -50,6 +50,9 @@ again: $(INSTALLED) ## run the few tests that just failed three times alone; wha
 
 slow: $(INSTALLED) ## run the tests that take long, most of them whole runs of `aop` with its agents
 	$(PYTEST) -m slow
+
+web: $(INSTALLED) ## drive the pages with a real Chromium, which has to be on this machine
+	$(PYTEST) tests/web/browser -m browser
 
 soak: $(INSTALLED) ## break operations at the system calls that write (needs strace); kill a server, its 16 clients, and a run
 	$(BIN)/python -m pytest tests -m soak -n auto --dist worksteal -rs

@@ -13,7 +13,7 @@ import pytest
 from tests.forge.projects import stored
 from tests.mcpserver.clients import served
 from tests.real.conftest import REAL, alone_with
-from tests.web.forge_servers import KEY, put_key, put_project
+from tests.web.forge.forge_servers import KEY, put_key, put_project
 from tests.world import World, run_aop
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]

@@ -27,6 +27,7 @@ GROUPS = {
     ("begin", "start"): {
         "init": "write the configuration of this repository, after showing it",
         "doctor": "check this machine and this repository, and say how to fix problems",
+        "web": "open the pages of this repository in your browser",
         "demo": "watch five features go from specs to merged commits, in a throw-away repository",
     },
     ("run", "run agents"): {
@@ -73,7 +74,7 @@ GROUPS = {
         "models": "list the prices of models, and check a file of your own",
         "token": "issue, list or revoke the tokens of agents",
         "mcp": "serve one agent over standard input and output",
-        "serve": "serve many agents over HTTP on this machine",
+        "serve": "serve the pages, and many agents, over HTTP on this machine",
         "tools": "list the tools, and write or check the files that describe them",
         "call": "call any tool through the gateway, and print its whole answer",
     },

@@ -136,6 +136,30 @@ class TokenInvalid(Refusal):
     hint = "A person makes a new one with `aop token ROLE --feature ID` and sets it as `AOP_TOKEN`."
 
 
+class PageLinkInvalid(Refusal):
+    """The link to the pages was used before, is too old, or belongs to another repository."""
+
+    code = "page_link_invalid"
+    move = Move.ASK_PERSON
+    hint = "Open the pages again with `aop web`."
+
+
+class PageSessionInvalid(Refusal):
+    """The browser has no valid session of this repository's pages."""
+
+    code = "page_session_invalid"
+    move = Move.ASK_PERSON
+    hint = "Open the pages with `aop web`."
+
+
+class PageFormInvalid(Refusal):
+    """The form was not drawn for this session, or lacks a field."""
+
+    code = "page_form_invalid"
+    move = Move.CORRECT_USAGE
+    hint = "Load the page again, and repeat what you did."
+
+
 class ServerStopping(Refusal):
     """The server is shutting down and accepts no new calls."""
 

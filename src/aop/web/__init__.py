@@ -1,1 +1,1 @@
-"""Web: pages, webhooks, and the routes and events of forge; no rules, no state."""
+"""Web: pages of people, webhooks, routes and events of forge; no rules, no state."""

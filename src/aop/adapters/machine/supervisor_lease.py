@@ -22,6 +22,8 @@ class LeaseHolder(Struct, frozen=True, kw_only=True):
     pid: int
     since: str
     features: tuple[str, ...] = ()
+    url: str = ""
+    """Of a server: its address."""
 
 
 class SupervisorLease:

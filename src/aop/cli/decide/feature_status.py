@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from aop.cli.screens.ages import age
 from aop.cli.screens.overview import STYLE_OF_STATUS, Overview, gates_text, now_cell
 from aop.cli.screens.styles import Screen
 from aop.cli.screens.tables import wrap
+from aop.core.clock import age
 from aop.core.text.visible import visible, visible_name
 from aop.kernel.record.documents.usage import Spending
 from aop.kernel.record.spending import spending_text

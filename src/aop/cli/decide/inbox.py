@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from aop.cli.screens.ages import age
 from aop.cli.screens.overview import Overview, frame_lines, read_overview
 from aop.cli.screens.styles import Screen, add_colour_argument, screen_of
 from aop.cli.screens.tables import Cell, Column, command_cell, table
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
+from aop.core.clock import age
 from aop.core.text.counts import count
 from aop.core.text.visible import visible, visible_name
 from aop.kernel.tools.report.standings import answer_command

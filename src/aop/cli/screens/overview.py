@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from aop.cli.screens.ages import age, span_since
 from aop.cli.screens.styles import Screen
 from aop.cli.screens.tables import Cell, Column, command_cell, join_wrapped, table
+from aop.core.clock import age, span_since
 from aop.core.text.counts import count
 from aop.kernel.record.documents.usage import Spending
 from aop.kernel.record.spending import SELF_REPORTED, spending_text

@@ -94,6 +94,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "aop mcp --forge http://127.0.0.1:4777 --project corner-shop",
     ),
     "serve": ("aop serve --port 4777",),
+    "web": ("aop web", "aop web --print", "aop web --stop"),
     "tools": ("aop tools", "aop tools --role planner"),
     "call": ("""aop call feature.init '{"feature_id": "greeting"}'""", "aop call report.dashboard"),
     "config": ("aop config", "aop config worktree.link", "aop config --environment"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, Struct
 
@@ -63,6 +63,8 @@ class IssuedToken(Document, frozen=True, kw_only=True):
     run_id: RunId | None = None
     project_id: str | None = None
     build_id: str | None = None
+    page: Literal["", "link", "cookie"] = ""
+    """Of a person's way to the pages, which no agent can use; empty for a token of an agent."""
     issued_by: NonEmpty
     issued_at: NonEmpty
     expires_at: NonEmpty
@@ -123,10 +125,10 @@ class Tokens(Struct, frozen=True, kw_only=True):
             named = None if order.role is Role.SWE else order.feature_id
             if named is not None and tx.get(FeatureState, named) is None:
                 raise UnknownFeature(named, (each.feature_id for each in tx.all(FeatureState)))
-            claims = claims_for(order, token_id, self._identity(tx), now=now)
+            claims = claims_for(order, token_id, self.identity(tx), now=now)
             token = _document(claims, by=by)
             tx.put(token, token_id)
-            tx.append(self._event("token_issued", token, by=by, role=token.role, expires_at=token.expires_at))
+            tx.append(self.event("token_issued", token, by=by, role=token.role, expires_at=token.expires_at))
         return NewToken(text=_FORM.write(claims, self.signer), token=token)
 
     def principal(self, text: str) -> Principal:
@@ -148,7 +150,7 @@ class Tokens(Struct, frozen=True, kw_only=True):
                 return token
             revoked = revise(token, revoked_by=by, revoked_at=timestamp(self.clock.now()))
             tx.put(revoked, token_id)
-            tx.append(self._event("token_revoked", revoked, by=by))
+            tx.append(self.event("token_revoked", revoked, by=by))
         return revoked
 
     def all(self) -> tuple[IssuedToken, ...]:
@@ -156,7 +158,8 @@ class Tokens(Struct, frozen=True, kw_only=True):
         with self.record.read() as view:
             return tuple(view.all(IssuedToken))
 
-    def _identity(self, tx: Transaction) -> RepositoryIdentity:
+    def identity(self, tx: Transaction) -> RepositoryIdentity:
+        """Return the identity of this record, made when it is first needed."""
         known = tx.get(RepositoryIdentity, RepositoryIdentity.key)
         if known is not None:
             return known
@@ -164,7 +167,8 @@ class Tokens(Struct, frozen=True, kw_only=True):
         tx.put(made, RepositoryIdentity.key)
         return made
 
-    def _event(self, kind: str, token: IssuedToken, *, by: str, **payload: str) -> Event:
+    def event(self, kind: str, token: IssuedToken, *, by: str, **payload: str) -> Event:
+        """Return the event about a token; its text is in no event."""
         return Event(
             kind=kind,
             at=timestamp(self.clock.now()),

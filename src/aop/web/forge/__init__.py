@@ -1,0 +1,1 @@
+"""Forge over HTTP: routes, events and keys of contract-driven builds."""

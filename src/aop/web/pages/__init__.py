@@ -1,0 +1,1 @@
+"""Pages: a person's view and decisions in a browser; every fact is from a tool."""

@@ -1,0 +1,174 @@
+"""Routes of the pages: what a browser can ask for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from aop.core.errors import Refusal, UnknownRoute
+from aop.kernel.gateway.calls import refusal_envelope
+from aop.web.bodies import form_fields, read_body
+from aop.web.forge.forge_door import status_of
+from aop.web.pages.actions import ACTIONS, LARGEST_FORM, act, way_back
+from aop.web.pages.board import board_facts
+from aop.web.pages.feature import TABS, feature_facts
+from aop.web.pages.frame import ToolRefused, Visit, read_frame, wants_part
+from aop.web.pages.inbox import inbox_rows
+from aop.web.pages.journal import journal_facts
+from aop.web.pages.page_door import PageDoor
+from aop.web.pages.page_events import PageEvents
+from aop.web.pages.templates import HEADERS, html_response, render, static_response
+
+Facts = dict[str, Any]
+FORM = "application/x-www-form-urlencoded"
+
+
+class Page(Struct, frozen=True, kw_only=True):
+    """One page: its address, its template, and what it shows."""
+
+    path: str
+    title: str
+    template: str
+    facts: Callable[[Visit, Mapping[str, Any]], Facts]
+    """From the visit and the dashboard; a page is only ever made from what tools answer now."""
+    menu: str = ""
+    """Its name in the menu; empty for a page that others lead to."""
+
+
+def _inbox(visit: Visit, dashboard: Mapping[str, Any]) -> Facts:
+    return {"rows": inbox_rows(visit, dashboard)}
+
+
+def _board(visit: Visit, dashboard: Mapping[str, Any]) -> Facts:
+    from aop.wiring.supervisor_lease import lease_holder
+
+    return board_facts(visit, dashboard, supervised=lease_holder(visit.door.root) is not None)
+
+
+def _feature(visit: Visit, _dashboard: Mapping[str, Any]) -> Facts:
+    tab = visit.path.get("tab", TABS[0])
+    if tab not in TABS:
+        raise UnknownRoute("There is no such page.")
+    return feature_facts(visit, tab)
+
+
+PAGES: tuple[Page, ...] = (
+    Page(path="/", title="Inbox", template="inbox.html", facts=_inbox, menu="Inbox"),
+    Page(path="/board", title="Board", template="board.html", facts=_board, menu="Board"),
+    Page(path="/features/{feature_id}", title="", template="feature/feature.html", facts=_feature),
+    Page(path="/features/{feature_id}/{tab}", title="", template="feature/feature.html", facts=_feature),
+    Page(path="/journal", title="Journal", template="journal.html", facts=journal_facts, menu="Journal"),
+)
+MENU = tuple((page.path, page.menu) for page in PAGES if page.menu)
+
+
+def page_routes(door: PageDoor, stopping: asyncio.Event) -> list[BaseRoute]:
+    """Return the pages, their forms, their files, the way in, and the stream that keeps them true."""
+    return [
+        *(Route(page.path, _page_endpoint(door, page), methods=["GET"]) for page in PAGES),
+        Route("/do/{action}", _action_endpoint(door), methods=["POST"]),
+        Route("/enter", _entrance(door), methods=["GET"]),
+        Route("/static/{digest}/{name}", _static(door), methods=["GET"]),
+        PageEvents(door, stopping).route(),
+    ]
+
+
+def _page_endpoint(door: PageDoor, page: Page) -> Callable[[Request], Any]:
+    def draw(request: Request) -> Response:
+        visitor = door.visitor(request)
+        visit = Visit(door=door, visitor=visitor, path=request.path_params, query=request.query_params)
+        try:
+            return html_response(request, _drawn(request, visit, page))
+        except ToolRefused as refused:
+            return _refused_page(request, refused.error)
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            return await door.in_thread(draw, request)
+        except Refusal as refusal:
+            return _refused_page(request, refusal_envelope(refusal).error or {})
+
+    return endpoint
+
+
+def _drawn(request: Request, visit: Visit, page: Page) -> str:
+    seq = visit.door.newest_seq()
+    dashboard = visit.ask("report.dashboard")
+    facts, frame = page.facts(visit, dashboard), read_frame(visit, dashboard, seq)
+    return render(
+        page.template,
+        {
+            **facts,
+            "layout": "frame/part.html" if wants_part(request) else "frame/page.html",
+            "frame": frame,
+            "now": frame.now,
+            "menu": MENU,
+            "title": page.title or visit.path.get("feature_id", ""),
+            "here": request.url.path,
+            "menu_path": page.path if page.menu else "",
+            "new_operation": lambda: visit.door.kernel.new_id("op"),
+        },
+    )
+
+
+def _action_endpoint(door: PageDoor) -> Callable[[Request], Any]:
+    async def endpoint(request: Request) -> Response:
+        try:
+            visitor = await door.in_thread(door.visitor, request)
+            fields = form_fields(await read_body(request, FORM, largest=LARGEST_FORM))
+            door.check_form(request, visitor, fields)
+            name = request.path_params["action"]
+            if name not in ACTIONS:
+                raise UnknownRoute("There is no such form.")
+            answer = await door.in_thread(act, door, visitor, name, fields)
+        except Refusal as refusal:
+            return _refused_page(request, refusal_envelope(refusal).error or {})
+        if answer.error is not None:
+            return _refused_page(request, answer.error, back=way_back(fields))
+        return RedirectResponse(way_back(fields), 303, HEADERS)
+
+    return endpoint
+
+
+def _entrance(door: PageDoor) -> Callable[[Request], Any]:
+    """Turn the link of a person into a cookie, and lead on without the link in the address."""
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            door.check_address(request.headers)
+            cookie = await door.in_thread(door.sessions.enter, request.query_params.get("link", ""))
+        except Refusal as refusal:
+            return _refused_page(request, refusal_envelope(refusal).error or {})
+        response = RedirectResponse(way_back({"back": request.query_params.get("to", "/")}), 303, HEADERS)
+        door.give_cookie(response, cookie)
+        return response
+
+    return endpoint
+
+
+def _static(door: PageDoor) -> Callable[[Request], Any]:
+    async def endpoint(request: Request) -> Response:
+        try:
+            door.check_address(request.headers)
+            found = static_response(request, request.path_params["name"])
+            if found is None:
+                raise UnknownRoute("There is no such file.")
+        except Refusal as refusal:
+            return _refused_page(request, refusal_envelope(refusal).error or {})
+        return found
+
+    return endpoint
+
+
+def _refused_page(request: Request, error: Mapping[str, Any], back: str = "") -> Response:
+    """Return the page that says what was refused, and what to do; it shows nothing of the record."""
+    status = {"page_session_invalid": 401, "page_link_invalid": 403, "page_form_invalid": 400}.get(error["code"])
+    facts = {"error": error, "back": back, "again": quote(request.url.path, safe="/")}
+    return html_response(request, render("frame/refused.html", facts), status or status_of(error["code"]))
