@@ -1007,28 +1007,28 @@ class AgentLoginMissing(AgentNotLoggedIn):
     """The log-in of a coding agent shall be used, and there is none."""
 
     code = "agent_login_missing"
-    hint = "Log in with: aop agents login PROVIDER"
+    hint = "Log in with `aop agents login PROVIDER`."
 
 
 class AgentLoginExpired(AgentNotLoggedIn):
     """The log-in of a coding agent has expired, and its program could not renew it."""
 
     code = "agent_login_expired"
-    hint = "Log in again with: aop agents login PROVIDER"
+    hint = "Log in again with `aop agents login PROVIDER`."
 
 
 class AgentLoginUnsafe(AgentNotLoggedIn):
     """The file of a coding agent's log-in is a link, too large, or open to other users."""
 
     code = "agent_login_unsafe"
-    hint = "Correct the file that the message names, or log in again with: aop agents login PROVIDER"
+    hint = "Correct the file that the message names, or log in again with `aop agents login PROVIDER`."
 
 
 class AgentLoginAmbiguous(AgentNotLoggedIn):
     """The files of a coding agent's log-in name two accounts."""
 
     code = "agent_login_ambiguous"
-    hint = "Log in again, with the account that shall be used: aop agents login PROVIDER"
+    hint = "Log in again with `aop agents login PROVIDER`, with the account that shall be used."
 
 
 class AgentCrashed(NoUsableAnswer):

@@ -87,7 +87,7 @@ class VendorLogin(Struct, frozen=True, kw_only=True):
         if copy is None:
             raise AgentLoginMissing(
                 f"`{folder / self.files[0]}` holds no log-in of `{self.provider}`.",
-                hint=f"Log in with: aop agents login {self.provider}",
+                hint=f"Log in with `aop agents login {self.provider}`.",
                 provider=self.provider,
             )
         return copy
