@@ -12,6 +12,7 @@ from tests.cli.shops import Shop
 from tests.real.fake_vendors import Asked, Call, fake_vendors
 from tests.real.scenes import (
     KEY,
+    PATCH,
     VARIABLES,
     agent_environments,
     called,
@@ -81,3 +82,36 @@ def notes(asked: Asked) -> Call | str:
     if asked.results or wanted is None:
         return "done"
     return called(asked, "submit_note", {"feature_id": "trial", "note": wanted[1]})
+
+
+class Remembering:
+    """A model whose builder first asks for more context, and then looks for its first turn in what it is sent."""
+
+    def __init__(self) -> None:
+        self.prompts: list[int] = []
+
+    def says(self, asked: Asked) -> Call | str:
+        begun = asked.prompt.count("You are the builder")
+        if len(asked.results) >= max(1, begun):
+            return "done"
+        if not begun:
+            return works(asked)
+        self.prompts.append(begun)
+        if len(self.prompts) == 1:
+            return called(asked, "submit_request", {"feature_id": "good", "request": "context", "detail": {}})
+        return called(asked, "submit_patch", {"feature_id": "good", "unified_diff": PATCH})
+
+
+@pytest.mark.req("AOP-090", "AOP-231")
+@pytest.mark.parametrize("vendor", ["claude", "codex"])
+def test_the_next_turn_of_a_role_goes_on_with_its_session_where_the_policy_says_so(tmp_path: Path, vendor: str) -> None:
+    needs(vendor)
+    shop, builder = Shop(tmp_path, "version: 1\nsupervisor: {sessions: resume}\n"), Remembering()
+    with fake_vendors(builder.says) as model:
+        ran = ran_with(shop, vendor, model)
+    assert ran.code == 0, (ran.out, ran.err, requests_of(model), logs(shop))
+    assert builder.prompts == [1, 2]
+    named = re.findall(r"builder: answers with \w+ in the session (\S+)", ran.err)
+    state = (shop.root / "agentic/features/good/state.md").read_text()
+    assert (len(named), len(set(named)), f'builder_session_id: "{named[0]}"' in state) == (2, 1, True)
+    assert files_with(KEY, tmp_path) == []

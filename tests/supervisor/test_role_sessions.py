@@ -77,6 +77,19 @@ def test_the_next_turn_of_a_role_is_a_new_session_and_a_role_without_a_turn_has_
     assert state_of(world)["cluster"]["qa_session_id"] == "unknown"
 
 
+@pytest.mark.req("AOP-090", "AOP-231")
+@pytest.mark.parametrize("sessions", ["fresh", "resume"])
+def test_the_session_that_an_agent_goes_on_with_stays_in_state_md(tmp_path: Path, sessions: str) -> None:
+    policy = {"agentic/orchestrator/policy.yaml": f"version: 1\nsupervisor: {{sessions: {sessions}}}\n"}
+    world = World(make_repository(tmp_path / "repo", {**FILES, **policy}))
+    asks = WorkerRequest(request="context", session="0b7c9a52-session")
+    worker = Looking(world, PLAN, (Role.BUILDER, asks), GOOD)
+    brought(world, worker)
+    world.close()
+    second = worker.seen[2]["cluster"]["builder_session_id"]
+    assert (second == asks.session) is (sessions == "resume")
+
+
 @pytest.mark.req("AOP-091")
 def test_a_role_is_blocked_until_a_person_has_answered(world: World) -> None:
     with office(world, {ONE: Watched(PLAN, ASKS, ASKS, GOOD)}) as at_work:

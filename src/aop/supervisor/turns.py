@@ -246,8 +246,10 @@ class Work:
             if isinstance(refusal, ModelQuotaReached):
                 return plain(TurnPostponed(ask=turn.ask, error=error, at=self._gateway.kernel.now()))
             return plain(WorkerFailed(error=error))
-        self._record_usage(operation, begun, spender, msgspec.to_builtins(output.usage), answered=True)
-        self._tell(turn.feature_id, f"{turn.ask.role}: answers with {_type_of(output)}")
+        usage = msgspec.to_builtins(output.usage)
+        self._record_usage(operation, begun, spender, usage, answered=True, session=output.session)
+        where = f" in the session {output.session}" if output.session else ""
+        self._tell(turn.feature_id, f"{turn.ask.role}: answers with {_type_of(output)}{where}")
         return plain(WorkerAnswered(output=output))
 
     def _masked(self, error: Mapping[str, Json]) -> Any:
@@ -263,8 +265,11 @@ class Work:
         answer = self._call(Role.SYSTEM, "usage.begin", msgspec.to_builtins(spender))
         return str(answer.data["turn"]) if answer.ok else ""
 
-    def _record_usage(self, operation: str, begun: str, spender: _Spender, usage: Json, *, answered: bool) -> None:
-        arguments = {**msgspec.to_builtins(spender), "turn": begun, "usage": usage, "answered": answered}
+    def _record_usage(
+        self, operation: str, begun: str, spender: _Spender, usage: Json, *, answered: bool, session: str = ""
+    ) -> None:
+        facts = {"turn": begun, "usage": usage, "answered": answered, "session": session or None}
+        arguments = {**msgspec.to_builtins(spender), **facts}
         if begun:
             # The key begins as all operations of the feature's run do; a repeated turn is counted again.
             self._call(Role.SYSTEM, "usage.record", arguments, f"{operation}.{begun.rpartition('-')[2]}")

@@ -51,6 +51,8 @@ class Output(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit
     """The fields that every answer of a worker may have."""
 
     usage: Usage | None = None
+    session: str = ""
+    """The id of the agent's session, if it can go on in the next turn."""
 
 
 class PlanSubmission(Output, frozen=True, kw_only=True, tag="PLAN_SUBMISSION"):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from aop.adapters.agents.kept_sessions import drop_sessions
 from aop.adapters.doctor.leftovers import Leftover, Leftovers
 from aop.core.errors import Fault, Json
 from aop.core.roles import Role
 from aop.forge.projects.old_documents import SHAPES
 from aop.kernel.gateway.principals import Principal
+from aop.kernel.record.documents.features import TERMINAL, FeatureState
 from aop.wiring.build import App
 
 
@@ -34,3 +36,10 @@ def leftovers_of(app: App) -> Leftovers:
         environ=app.settings.environ,
         now=kernel.clock.now(),
     )
+
+
+def drop_ended_sessions(app: App) -> None:
+    """Remove the kept sessions of features that have ended or were deleted."""
+    with app.record.read() as view:
+        living = [state.feature_id for state in view.all(FeatureState) if state.status not in TERMINAL]
+    drop_sessions(app.root, living)

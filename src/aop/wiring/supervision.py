@@ -32,6 +32,7 @@ from aop.supervisor.turns import Staff
 from aop.supervisor.workers import ProviderChoice
 from aop.wiring.agents import ServeMcp, agent_staff, mcp_server_for, providers_here
 from aop.wiring.build import App, make_ready_for_threads
+from aop.wiring.leftovers import drop_ended_sessions
 from aop.wiring.models import build_brain
 
 NOTIFICATION_SECONDS = 15.0
@@ -136,6 +137,7 @@ def supervise(
         made = build_supervision(app, staff, plan.limits, callbacks.tell, notifications, may_advise=True)
         for killed in count_killed_turns(app.gateway, partial(_metered, UsageFiles(app.root))):
             callbacks.tell(killed.feature_id, f"{killed.worker}: a turn was killed; its cost counts")
+        drop_ended_sessions(app)
         made.engine.start(made.feature_runs.kinds())
         features = list(dict.fromkeys([*made.supervisor.unfinished_features(), *wanted]))
         made.supervisor.record_start(

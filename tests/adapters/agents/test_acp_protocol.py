@@ -141,3 +141,55 @@ def test_only_an_agent_that_speaks_the_protocol_comes_in_by_mcp(command: str, *,
     choice = ProviderChoice(provider="custom", provider_config_ref="MINE")
     choices = dict.fromkeys(Role, choice)
     assert needs_mcp_server(choices, {"MINE": command}) is by_mcp
+
+
+class Loading:
+    """The streams of an agent that has sessions, and knows some of them."""
+
+    def __init__(self, *known: str, can_load: bool = True) -> None:
+        self._known = known
+        self._can_load = can_load
+        self.asked: list[Any] = []
+
+    def send(self, data: bytes) -> None:
+        self.asked.append(msgspec.json.decode(data))
+
+    offer = send
+
+    def lines(self) -> Iterator[bytes]:
+        while True:
+            asked = self.asked[-1]
+            yield msgspec.json.encode({"id": asked["id"], **self._answer(asked["method"], asked["params"])})
+
+    def _answer(self, method: str, params: Any) -> Any:
+        if method == "initialize":
+            return {"result": {"agentCapabilities": {"mcpCapabilities": {"http": True}, "loadSession": self._can_load}}}
+        if method == "session/load" and params["sessionId"] not in self._known:
+            return {"error": {"code": -32602, "message": "Unknown session."}}
+        answers = {
+            "session/load": None,
+            "session/new": {"sessionId": "new"},
+            "session/prompt": {"stopReason": "end_turn"},
+        }
+        return {"result": answers[method]}
+
+
+@pytest.mark.req("AOP-231")
+@pytest.mark.parametrize(
+    ("agent", "resumed", "methods", "session"),
+    [
+        (Loading("old"), "old", ["session/load"], "old"),
+        (Loading(), "old", ["session/load", "session/new"], "new"),
+        (Loading("old"), "", ["session/new"], "new"),
+        (Loading("old", can_load=False), "old", ["session/new"], ""),
+    ],
+    ids=["goes on", "is new where the agent does not know it", "is new", "cannot go on"],
+)
+def test_a_session_goes_on_where_the_agent_has_it(
+    agent: Loading, resumed: str, methods: list[str], session: str
+) -> None:
+    conversation = Conversation(agent, lambda _text: None)
+    conversation.run(msgspec.structs.replace(BUILDER, resumed=resumed))
+    assert [asked["method"] for asked in agent.asked[1:-1]] == methods
+    assert conversation.session_id == session
+    assert agent.asked[-1]["params"]["sessionId"] == session or session == ""

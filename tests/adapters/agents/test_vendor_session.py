@@ -10,7 +10,7 @@ import pytest
 
 from aop.adapters.agents.prompts import session_prompt
 from aop.adapters.agents.vendors.catalogue import Vendor, row_text, vendors_of
-from aop.adapters.agents.vendors.launch import AgentSession
+from aop.adapters.agents.vendors.launch import AgentSession, session_folder_of
 from aop.adapters.agents.workers.vendor_session import answer_of
 from aop.core.errors import NoUsableAnswer
 from aop.core.ids import FeatureId
@@ -86,6 +86,24 @@ def test_the_token_is_on_no_command_line_and_in_no_file_and_the_model_is_handed_
     assert "the-token" not in texts
     assert "{{" not in texts
     assert ("a-model" in texts) is vendor.row.uses("model")
+
+
+@pytest.mark.req("AOP-231")
+@pytest.mark.parametrize(
+    ("provider", "words"), [(Provider.CLAUDE, ["--resume", "id-7"]), (Provider.CODEX, ["resume", "id-7", "-"])]
+)
+def test_a_session_that_goes_on_is_named_on_the_command_line(
+    tmp_path: Path, provider: Provider, words: list[str]
+) -> None:
+    new = session(tmp_path, Role.BUILDER, sandboxed=True)
+    resumed = SHIPPED[provider].launch(msgspec.structs.replace(new, resumed="id-7"))
+    assert list(resumed.words[-len(words) :]) == words
+    assert not {"resume", "--resume"} & set(SHIPPED[provider].launch(new).words)
+
+
+def test_claudes_sessions_are_found_by_the_folder_that_it_works_in() -> None:
+    folder = session_folder_of(SHIPPED[Provider.CLAUDE].row, Path("/home/ada/my.shop/.aop/scratch/7-f"))
+    assert folder == ".claude/projects/-home-ada-my-shop--aop-scratch-7-f"
 
 
 def test_the_rows_that_are_shipped_are_those_that_a_run_may_choose() -> None:

@@ -114,6 +114,7 @@ def test_execution_testing_merge_and_supervisor_have_their_defaults() -> None:
         "turn_idle_seconds": 0,
         "collision_strategy": "revise",
         "qa": "on_failure",
+        "sessions": "fresh",
     }
     assert policy.locks.default_wait_timeout_seconds == 300
 

@@ -47,6 +47,7 @@ def session_context(
         logins=Logins(kernel=kernel, root=root, environ=environ),
         environment=lambda feature_id: environment_of(kernel, feature_id),
         mcp_url=mcp_url,
+        root=root,
         private=root / ".aop" / "tmp",
         logs=root / AGENT_LOGS,
         path=visible_paths(environ.get("PATH", ""), hidden_folders(root)),

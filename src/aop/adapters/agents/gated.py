@@ -168,7 +168,7 @@ class SessionAgent:
                 sandboxed=program.context.has_sandbox(),
             )
             prompt = _prompt_of(program.vendor.row.prompt.replace("submit_plan", "get_task"), given)
-            return program.run(session, folder, prompt, given.feature_id, login_session(access))
+            return program.run(session, folder, prompt, given.feature_id, login=login_session(access))
 
 
 class AcpAgent:

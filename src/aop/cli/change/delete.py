@@ -10,6 +10,7 @@ from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.text.counts import count
+from aop.wiring.leftovers import drop_ended_sessions
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,6 +40,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
             return Exit.NOT_PROVEN
         seen = {"dry_run": False, "expected_version": planned.data["version"]}
         done = call_tool(app, "feature.delete", {**request, **seen})
+        drop_ended_sessions(app)
     return terminal.answer(done, lambda removed: _show_removed(removed["feature_id"], done.evidence, terminal))
 
 

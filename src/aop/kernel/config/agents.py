@@ -14,9 +14,9 @@ from aop.kernel.config.gates import Section, Texts
 
 PLACEHOLDER = re.compile(r"\{\{([^{}]*)\}\}")
 """A gap in the texts of a provider, filled for each session."""
-SESSION_VALUES = ("home", "tree", "mcp_url", "model", "model_url", "model_key")
+SESSION_VALUES = ("home", "tree", "tree_slug", "mcp_url", "model", "model_url", "model_key", "session")
 """The values of a session that a text of a provider may use."""
-CONDITIONS = ("model", "reads", "edits", "shell", "sandbox")
+CONDITIONS = ("model", "reads", "edits", "shell", "sandbox", "resumes")
 
 
 _Template: TypeAlias = tuple[tuple[str | int, ...], str, tuple[str, ...]]
@@ -88,7 +88,7 @@ class ConditionalText(Section, frozen=True, kw_only=True):
     """A text that holds under conditions."""
 
     when: Texts = ()
-    """Conditions that must hold: `model`, `reads`, `edits`, `shell`, `sandbox`, each also with `not ` before it."""
+    """Conditions that must hold: `model`, `reads`, `edits`, `shell`, `sandbox`, `resumes`, each also with `not `."""
     text: str
     """The text to use."""
 
@@ -133,6 +133,8 @@ class ProviderRow(Section, frozen=True, kw_only=True):
     environment: dict[str, str] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     """Files to write into its private home first."""
+    session_folder: str = ""
+    """The folder of its private home that has its sessions; empty if it cannot go on with one."""
 
     def __post_init__(self) -> None:
         if bool(self.command) == bool(self.acp):
@@ -148,6 +150,8 @@ class ProviderRow(Section, frozen=True, kw_only=True):
             demand(flaws.in_variable(name), "environment", name)
         for name in self.files:
             demand(flaws.in_path(name), "files", name)
+        if self.session_folder:
+            demand(flaws.in_path(PLACEHOLDER.sub("x", self.session_folder)), "session_folder")
         self._demand_texts()
         self._demand_endpoint()
 
@@ -184,6 +188,7 @@ class ProviderRow(Section, frozen=True, kw_only=True):
         for index, word in enumerate(self.words):
             group = (word,) if isinstance(word, str) else word.words
             found += [(("words", index), text, known) for text in group]
+        found.append((("session_folder",), self.session_folder, ("tree_slug",)))
         for key, texts in (("environment", self.environment), ("files", self.files)):
             found += [((key, name), text, known) for name, text in texts.items()]
         return found

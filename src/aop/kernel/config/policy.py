@@ -61,6 +61,15 @@ class CollisionStrategy(StrEnum):
     """A model chooses one of the others; without its advice it is `revise`."""
 
 
+class Sessions(StrEnum):
+    """How a role's next turn begins."""
+
+    FRESH = "fresh"
+    """In a new session."""
+    RESUME = "resume"
+    """In the session of its last turn, where its agent can go on with one."""
+
+
 class QaTurns(StrEnum):
     """The features whose QA takes a turn."""
 
@@ -254,6 +263,7 @@ class SupervisorRules(Section, frozen=True, kw_only=True):
     turn_idle_seconds: Wait
     collision_strategy: CollisionStrategy
     qa: QaTurns
+    sessions: Sessions
 
 
 class Policy(Section, frozen=True, kw_only=True):

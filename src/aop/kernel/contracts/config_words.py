@@ -220,10 +220,8 @@ KEY_WORDS: Mapping[str, str] = {
         "What the supervisor does with a plan that collides: `revise` it once and then wait, `wait` at once, "
         "`ask` a person how to plan, or let a `model` of `AOP_MODELS` choose among these."
     ),
-    "supervisor.qa": (
-        "Which features QA takes a turn for: `on_failure`, those whose full gates fail; `always`, each one, "
-        "before its full gates."
-    ),
+    "supervisor.qa": "QA takes a turn if full gates fail (`on_failure`), or for each feature before them (`always`).",
+    "supervisor.sessions": "A role's next turn is a new session (`fresh`), or goes on with its last one (`resume`).",
     "cost.max_usd_per_feature": (
         "The cost in US dollars at which a feature takes no more turns until a person raises the cap; "
         "`0`, here and in the other caps, means no cap."
@@ -341,6 +339,7 @@ KEY_WORDS: Mapping[str, str] = {
     "providers.<name>.words": "Arguments of a `command`; a group with conditions is `{when: [...], words: [...]}`.",
     "providers.<name>.environment": "Variables of the program.",
     "providers.<name>.files": "Files to write into its private home first, by their path in it.",
+    "providers.<name>.session_folder": "The folder of its private home with its sessions, for `supervisor.sessions`.",
 }
 """A key that holds a value, by its path; `<name>` is a key that the user chooses, `<mode>` any of the three."""
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from aop.core.ids import FeatureId
 from aop.kernel.record.documents.base import next_version
@@ -15,6 +17,7 @@ from aop.kernel.record.port import Snapshot, Transaction
 
 ROLES = RoleStatuses.__struct_fields__
 """The roles that work on a feature, in the order of their phases."""
+SessionId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$")]
 _DONE_BEFORE = {Status.PLANNING: 0, Status.BUILDING: 1, Status.QA: 2, Status.READY_TO_MERGE: 3, Status.MERGED: 3}
 
 
@@ -45,6 +48,12 @@ def _roles_done(state: FeatureState) -> int:
 
 def _is_asked_about(view: Snapshot, state: FeatureState) -> bool:
     return any(question.is_open and question.feature_id == state.feature_id for question in view.all(Question))
+
+
+def program_session(state: FeatureState, role: str) -> str:
+    """Return the session of a role's agent that may go on; empty if AOP knows none, or only that of a turn."""
+    known = str(getattr(state.cluster, f"{role}_session_id"))
+    return "" if known == "unknown" or known.startswith("turn-") else known
 
 
 def renew_roles(tx: Transaction, feature_id: FeatureId, *, now: str, sessions: Mapping[str, str] | None = None) -> None:

@@ -26,8 +26,8 @@ def attempt_history(run: FeatureRun) -> tuple[ToolResult, ...]:
 
 
 def fingerprint_of(output: WorkerOutput) -> str:
-    """Return the hash of a worker's answer, without its usage."""
-    said = replace(output, usage=None)
+    """Return the hash of a worker's answer, without its usage and session."""
+    said = replace(output, usage=None, session="")
     return hashlib.sha256(msgspec.json.encode(said, order="sorted")).hexdigest()[:16]
 
 

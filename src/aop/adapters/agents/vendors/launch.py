@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -26,6 +27,8 @@ class AgentSession(Struct, frozen=True, kw_only=True):
     """A placeholder: the agent never sees the key itself."""
     sandboxed: bool
     """Whether a sandbox is in force: only then the agent gets a shell."""
+    resumed: str = ""
+    """The id of the session that goes on; empty for a new one."""
 
     @property
     def edits(self) -> bool:
@@ -47,17 +50,32 @@ class Launch(Struct, frozen=True, kw_only=True):
     """Files to write into its home first."""
 
 
-def launch_of(row: ProviderRow, session: AgentSession) -> Launch:
-    """Return how the program of a row is started for a session, without the program itself."""
-    holds = _Conditions(session)
-    given = {
+def session_folder_of(row: ProviderRow, tree: Path) -> str:
+    """Return the folder of its home that has a program's sessions in a tree; empty if it cannot go on with one."""
+    return _filled(row.session_folder, {"tree_slug": _slug(tree)})
+
+
+def _slug(tree: Path) -> str:
+    # Claude Code names a folder after its working directory in this way.
+    return re.sub("[^A-Za-z0-9]", "-", str(tree))
+
+
+def _given(session: AgentSession) -> dict[str, str]:
+    return {
         "home": str(session.home),
         "tree": str(session.tree),
+        "tree_slug": _slug(session.tree),
         "mcp_url": session.mcp_url,
         "model": session.model or "",
         "model_url": session.model_url,
         "model_key": session.model_key,
+        "session": session.resumed,
     }
+
+
+def launch_of(row: ProviderRow, session: AgentSession) -> Launch:
+    """Return how the program of a row is started for a session, without the program itself."""
+    holds, given = _Conditions(session), _given(session)
     values = _values(row, given, holds)
     # In a file, a value of the session stands inside a string of JSON, TOML or YAML.
     quoted = _values(row, {name: msgspec.json.encode(value).decode()[1:-1] for name, value in given.items()}, holds)
@@ -82,6 +100,7 @@ class _Conditions:
             "edits": session.edits,
             "shell": session.edits and session.sandboxed,
             "sandbox": session.sandboxed,
+            "resumes": bool(session.resumed),
         }
 
     def __call__(self, conditions: tuple[str, ...]) -> bool:

@@ -6,6 +6,7 @@ The agent's updates are logged. Token and sandbox limit what it can do; permissi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import Any, Protocol
 
@@ -52,6 +53,8 @@ class AcpTurn(Struct, frozen=True, kw_only=True):
     shell: bool
     is_over: Callable[[Usage], bool]
     """Tells whether a usage reaches the cap of the turn."""
+    resumed: str = ""
+    """The id of the session that goes on, if the agent can load one; empty for a new one."""
 
 
 class Conversation:
@@ -63,6 +66,8 @@ class Conversation:
         self._lines = streams.lines()
         self._number = 0
         self._session = ""
+        self.can_load = False
+        """Whether the agent can go on with a session."""
         self.usage = Usage()
         self.stop_reason = ""
         """The agent's own stop reason; empty until it stops."""
@@ -73,6 +78,7 @@ class Conversation:
         agent = self._ask("initialize", _GREETING)
         if not _member(agent, "agentCapabilities", "mcpCapabilities", "http"):
             raise NoUsableAnswer("The agent does not support MCP servers over HTTP, which AOP's tools need.")
+        self.can_load = _member(agent, "agentCapabilities", "loadSession") is True
         opened = self._open_session(turn, [str(_member(each, "id")) for each in _list_in(agent, "authMethods")])
         self._session = str(_member(opened, "sessionId") or "")
         if turn.model:
@@ -81,6 +87,11 @@ class Conversation:
         ended = self._ask("session/prompt", {"sessionId": self._session, "prompt": prompt})
         self._count(_usage_in(ended))
         self.stop_reason = str(_member(ended, "stopReason") or "unknown")
+
+    @property
+    def session_id(self) -> str:
+        """Return the id of the session, if the agent can go on with it."""
+        return self._session if self.can_load else ""
 
     def cancel(self) -> None:
         """Ask the agent to stop, without waiting; the caller ends an agent that does not."""
@@ -91,6 +102,10 @@ class Conversation:
         headers = [{"name": "Authorization", "value": f"Bearer {turn.token}"}]
         server = {"type": "http", "name": "aop", "url": turn.mcp_url, "headers": headers}
         wanted = {"cwd": turn.tree, "mcpServers": [server]}
+        if turn.resumed and self.can_load:
+            # A session that the agent no longer has is followed by a new one.
+            with suppress(NoUsableAnswer):
+                return {**self._ask("session/load", {**wanted, "sessionId": turn.resumed}), "sessionId": turn.resumed}
         try:
             return self._ask("session/new", wanted)
         except NoUsableAnswer as refusal:

@@ -11,28 +11,31 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
 
+from aop.adapters.agents.kept_sessions import KeptSession
 from aop.adapters.agents.prompts import session_prompt
 from aop.adapters.agents.scratch_trees import scratch_of
 from aop.adapters.agents.turn_logs import fresh_log, last_lines, turn_log
 from aop.adapters.agents.vendors.catalogue import TOKEN_VARIABLE, Vendor
-from aop.adapters.agents.vendors.launch import AgentSession
+from aop.adapters.agents.vendors.launch import AgentSession, session_folder_of
 from aop.adapters.agents.vendors.programs import library_of
 from aop.adapters.agents.workers.acp_protocol import AcpTurn, Conversation
 from aop.adapters.agents.workers.command import CONNECT_STREAMS, TurnWatch
 from aop.adapters.agents.workers.named_pipes import NamedPipes
 from aop.adapters.agents.workers.turn_faults import protocol_fault
-from aop.adapters.agents.workers.vendor_session import SessionContext, answer_of, write_home
+from aop.adapters.agents.workers.vendor_session import SessionContext, answer_of, dropped_on_failure, write_home
 from aop.adapters.files.own_folders import held_folder
 from aop.adapters.processes.step_log import StepLog
 from aop.core.errors import AgentTimedOut, NoUsableAnswer
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
+from aop.kernel.config.agents import Provider
 from aop.kernel.ports.processes import Command, CommandResult, Ending
 from aop.kernel.record.documents.usage import Usage
 from aop.kernel.record.spending import left_of_caps, reaches_cap
@@ -52,6 +55,8 @@ class AcpResult(Struct, frozen=True, kw_only=True):
     usage: Usage
     stop_reason: str
     """The agent's own stop reason; empty if it gave none."""
+    session_id: str = ""
+    """The id of a session that the agent can go on with; else empty."""
 
 
 class AcpProgram:
@@ -76,13 +81,24 @@ class AcpProgram:
         """Return the line of the prompt that says how its model finds AOP's tools."""
         return (self._vendor.row.prompt if self._vendor else "") or OVERLAY
 
-    def run_turn(self, acp_turn: AcpTurn, role: Role, feature_id: FeatureId, folder: Path) -> AcpResult:
-        """Start the agent in its tree, with a private folder, and run one turn."""
+    def kept_session(self, feature_id: FeatureId, role: Role) -> KeptSession | None:
+        """Return the place of the session that goes on in the next turn; None if the policy wants none."""
+        return self._context.kept_session(feature_id, role, self._vendor.provider if self._vendor else Provider.CUSTOM)
+
+    def session_folder(self, tree: Path) -> str:
+        """Return the folder of its home that has its sessions in a tree; empty if its row names none."""
+        return session_folder_of(self._vendor.row, tree) if self._vendor else ""
+
+    def run_turn(
+        self, acp_turn: AcpTurn, role: Role, feature_id: FeatureId, folder: Path, kept: KeptSession | None = None
+    ) -> AcpResult:
+        """Start the agent in its tree, with a private folder, and run one turn; a kept session goes on."""
         log, vendor, home = f"{role}-says", self._vendor, folder / "home"
         command = self._command(role, feature_id, Path(acp_turn.tree), folder)
+        converse = partial(self._converse, folder=folder, log=log, feature_id=feature_id, kept=kept)
         if vendor is None:
             write_home(home, {})
-            return self._converse(acp_turn, command, folder, log, feature_id)
+            return converse(acp_turn, command)
         session = AgentSession(
             role=role,
             model=acp_turn.model,
@@ -97,16 +113,25 @@ class AcpProgram:
         # A model that the row hands over needs no request of the protocol, which not every agent knows.
         turn = msgspec.structs.replace(acp_turn, model=None) if vendor.row.uses("model") else acp_turn
         if vendor.row.endpoint is None:
-            return self._converse(turn, _with_row(command, vendor, session), folder, log, feature_id)
+            return converse(turn, _with_row(command, vendor, session))
         with self._context.access(vendor, feature_id, role, self._key_variable) as meter:
             metered = msgspec.structs.replace(session, model_url=meter.base_url, model_key=meter.placeholder_key)
-            result = self._converse(turn, _with_row(command, vendor, metered), folder, log, feature_id)
+            result = converse(turn, _with_row(command, vendor, metered))
         return msgspec.structs.replace(result, usage=meter.report().turn_usage)
 
     def _converse(
-        self, acp_turn: AcpTurn, command: Command, folder: Path, log: str, feature_id: FeatureId
+        self,
+        acp_turn: AcpTurn,
+        command: Command,
+        *,
+        folder: Path,
+        log: str,
+        feature_id: FeatureId,
+        kept: KeptSession | None,
     ) -> AcpResult:
         context = self._context
+        if kept is not None and acp_turn.resumed:
+            kept.restore(folder / "home", self.session_folder(Path(acp_turn.tree)))
         with NamedPipes(folder) as pipes, ExitStack() as stack:
             said = StepLog(fresh_log(context.logs, feature_id, log), context.kernel.redact)
             stack.callback(said.close)
@@ -115,7 +140,8 @@ class AcpProgram:
             watched = msgspec.structs.replace(command, ends_early=watch.ends_early)
             ended, broken = self._run_and_speak(conversation, acp_turn, pipes, watched)
         usage, stop_reason = conversation.usage, conversation.stop_reason
-        return AcpResult(ended=ended, broken=broken, usage=usage, stop_reason=stop_reason)
+        session_id = conversation.session_id
+        return AcpResult(ended=ended, broken=broken, usage=usage, stop_reason=stop_reason, session_id=session_id)
 
     def _run_and_speak(
         self, conversation: Conversation, acp_turn: AcpTurn, pipes: NamedPipes, command: Command
@@ -187,6 +213,7 @@ class AcpWorker:
             held_folder(context.private) as folder,
         ):
             edits = given.role is not Role.PLANNER
+            kept = self._program.kept_session(feature_id, given.role)
             acp_turn = AcpTurn(
                 prompt=session_prompt(given, self._program.prompt, turn),
                 tree=str(scratch.folder),
@@ -196,17 +223,23 @@ class AcpWorker:
                 edits=edits,
                 shell=edits and context.has_sandbox(),
                 is_over=self._program.cap_check(feature_id),
+                resumed="" if kept is None else kept.session_id,
             )
-            result = self._program.run_turn(acp_turn, given.role, feature_id, folder)
+            result = self._program.run_turn(acp_turn, given.role, feature_id, folder, kept)
             diff = context.scratches.diff(scratch) if edits and result.stop_reason else ""
             try:
                 lines = last_lines(turn_log(context.logs, feature_id, given.role))
-                output = answer_of(context.submission(turn, given), diff, result.ended, lines)
+                with dropped_on_failure(kept):
+                    output = answer_of(context.submission(turn, given), diff, result.ended, lines)
             except NoUsableAnswer as refusal:
                 clearest = _clearest_refusal(refusal, result.broken, result.stop_reason)
                 clearest.facts["usage"] = msgspec.to_builtins(result.usage)
                 raise clearest from refusal
-        return msgspec.structs.replace(output, usage=result.usage)
+            session_id = ""
+            if kept is not None and result.session_id:
+                place, mask = self._program.session_folder(scratch.folder), context.kernel.redact.mask_secrets
+                session_id = kept.keep(folder / "home", place, mask, result.session_id)
+        return msgspec.structs.replace(output, usage=result.usage, session=session_id)
 
 
 def _with_row(command: Command, vendor: Vendor, session: AgentSession) -> Command:

@@ -18,13 +18,14 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
+from aop.adapters.agents.kept_sessions import KeptSession
 from aop.adapters.agents.logins.login_sessions import CERTIFICATES, Logins, LoginSession
 from aop.adapters.agents.model_access import Access
 from aop.adapters.agents.prompts import session_prompt
 from aop.adapters.agents.scratch_trees import ScratchReader, scratch_of
 from aop.adapters.agents.turn_logs import fresh_log, last_lines, turn_log
 from aop.adapters.agents.vendors.catalogue import TOKEN_VARIABLE, Vendor
-from aop.adapters.agents.vendors.launch import AgentSession
+from aop.adapters.agents.vendors.launch import AgentSession, session_folder_of
 from aop.adapters.agents.vendors.programs import library_of
 from aop.adapters.agents.workers.command import TurnTimeouts, TurnWatch
 from aop.adapters.agents.workers.turn_faults import clearest_fault, fault_of, quoted
@@ -32,6 +33,7 @@ from aop.adapters.files.own_folders import held_folder
 from aop.core.errors import NoUsableAnswer
 from aop.core.ids import FeatureId, RunId
 from aop.core.roles import Role
+from aop.kernel.config.policy import Sessions
 from aop.kernel.gateway.calls import Kernel
 from aop.kernel.gateway.tokens import LONGEST_LIFE, TokenOrder, Tokens
 from aop.kernel.patches.stored_patches import StoredPatch, full_patch
@@ -69,9 +71,16 @@ class SessionContext(Struct, frozen=True, kw_only=True):
     """The variables that name a feature's ports."""
     mcp_url: str
     private: Path
+    root: Path
     logs: Path
     path: str
     timeouts: TurnTimeouts
+
+    def kept_session(self, feature_id: FeatureId, role: Role, agent: str) -> KeptSession | None:
+        """Return the place of a session that goes on; None if the policy wants a new one in each turn."""
+        if self.kernel.config().policy.supervisor.sessions is not Sessions.RESUME:
+            return None
+        return KeptSession(self.root, feature_id, role, agent)
 
     @contextmanager
     def token(self, role: Role, feature_id: FeatureId, turn: str | None = None) -> Iterator[str]:
@@ -126,9 +135,11 @@ class AgentProgram(Struct, frozen=True, kw_only=True):
         folder: Path,
         prompt: str,
         feature_id: FeatureId,
+        *,
         login: LoginSession | None = None,
+        kept: KeptSession | None = None,
     ) -> CommandResult:
-        """Run the agent with a prompt until it ends."""
+        """Run the agent with a prompt until it ends; a kept session goes on."""
         context, rules = self.context, self.context.kernel.config().policy.execution
         launch = self.vendor.launch(session)
         if login is not None:
@@ -136,6 +147,8 @@ class AgentProgram(Struct, frozen=True, kw_only=True):
         write_home(session.home, launch.files)
         if login is not None:
             login.write_credentials(session.home)
+        if kept is not None and session.resumed:
+            kept.restore(session.home, session_folder_of(self.vendor.row, session.tree))
         (folder / "in").write_text(prompt, encoding="utf-8")
         watch = TurnWatch(folder / "begun", lambda: 0, context.timeouts, time.monotonic)
         path = os.pathsep.join([os.path.dirname(self.path), context.path])
@@ -188,6 +201,10 @@ class SessionWorker:
     def _run_session(self, given: WorkerInput, turn: str, token: str, model: Meter | LoginSession) -> WorkerOutput:
         context = self._context
         context.private.mkdir(parents=True, exist_ok=True)
+        vendor = self._program.vendor
+        kept = (
+            context.kept_session(given.feature_id, given.role, vendor.provider) if vendor.row.session_folder else None
+        )
         with scratch_of(context.kernel, given.feature_id) as scratch, held_folder(context.private) as folder:
             session = AgentSession(
                 role=given.role,
@@ -199,12 +216,30 @@ class SessionWorker:
                 model_url=model.base_url,
                 model_key=model.placeholder_key,
                 sandboxed=context.has_sandbox(),
+                resumed="" if kept is None else kept.session_id,
             )
             prompt = session_prompt(given, self._program.vendor.row.prompt, turn)
-            ended = self._program.run(session, folder, prompt, given.feature_id, login_session(model))
+            ended = self._program.run(session, folder, prompt, given.feature_id, login=login_session(model), kept=kept)
             diff = context.scratches.diff(scratch) if session.edits and ended.ending is Ending.EXITED else ""
-        lines = last_lines(turn_log(context.logs, given.feature_id, given.role))
-        return answer_of(context.submission(turn, given), diff, ended, lines)
+            lines = last_lines(turn_log(context.logs, given.feature_id, given.role))
+            with dropped_on_failure(kept):
+                output = answer_of(context.submission(turn, given), diff, ended, lines)
+            if kept is None:
+                return output
+            place = session_folder_of(vendor.row, session.tree)
+            mask = context.kernel.redact.mask_secrets
+            return msgspec.structs.replace(output, session=kept.keep(session.home, place, mask))
+
+
+@contextmanager
+def dropped_on_failure(kept: KeptSession | None) -> Iterator[None]:
+    """Forget a session in which a turn failed: it may be the cause, so the next turn begins a new one."""
+    try:
+        yield
+    except NoUsableAnswer:
+        if kept is not None:
+            kept.drop()
+        raise
 
 
 def login_session(model: Meter | LoginSession) -> LoginSession | None:

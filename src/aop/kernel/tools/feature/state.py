@@ -17,8 +17,7 @@ from aop.kernel.gateway.role_sets import COORDINATORS, READERS
 from aop.kernel.plans.waiting_queue import release_for_status
 from aop.kernel.record.documents.features import FeatureState, RoleStatus, Status
 from aop.kernel.record.port import Transaction
-
-SessionId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$")]
+from aop.kernel.record.role_sessions import SessionId
 
 
 class RolePatch(Part, frozen=True, kw_only=True):

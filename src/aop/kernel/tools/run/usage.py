@@ -9,12 +9,13 @@ from msgspec import Meta, Struct
 
 from aop.core.ids import FeatureId
 from aop.core.structs import copy_fields
-from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, committed, the_feature
+from aop.kernel.config.policy import Sessions
+from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, committed, feature_named, the_feature
 from aop.kernel.gateway.role_sets import SYSTEM
 from aop.kernel.record.documents.runs import NewestRun
 from aop.kernel.record.documents.usage import FeatureUsage, OpenTurn, Spending, Usage, Worker
 from aop.kernel.record.port import Snapshot, Transaction
-from aop.kernel.record.role_sessions import ROLES, renew_roles
+from aop.kernel.record.role_sessions import ROLES, SessionId, program_session, renew_roles
 from aop.kernel.record.spending import spent_in, spent_on, with_turn
 
 
@@ -45,7 +46,9 @@ def begin_turn(call: Call, arguments: BeginTurnArguments, tx: Transaction) -> Ou
     if arguments.worker in ROLES:
         newest = tx.get(NewestRun, NewestRun.key)
         run = arguments.run if newest is None else newest.facts.run
-        renew_roles(tx, name, now=now, sessions={arguments.worker: turn, "orchestrator": run})
+        goes_on = call.kernel.config().policy.supervisor.sessions is Sessions.RESUME
+        session = program_session(feature_named(tx, name), arguments.worker) if goes_on else ""
+        renew_roles(tx, name, now=now, sessions={arguments.worker: session or turn, "orchestrator": run})
     return BeginTurnResult(feature_id=name, turn=begun.turn)
 
 
@@ -61,6 +64,8 @@ class RecordTurnArguments(BeginTurnArguments, frozen=True, kw_only=True):
     """The cost as the agent reports it; null without a report."""
     answered: bool = True
     """Whether it gave a usable answer."""
+    session: SessionId | None = None
+    """The id of the agent's session, if it can go on in the next turn."""
 
 
 class RecordTurnResult(Struct, frozen=True, kw_only=True):
@@ -80,7 +85,7 @@ def record_turn(call: Call, arguments: RecordTurnArguments, tx: Transaction) -> 
     tx.put(usage, name)
     tx.remove(OpenTurn, arguments.turn)
     if arguments.worker in ROLES:
-        renew_roles(tx, name, now=call.kernel.now())
+        renew_roles(tx, name, now=call.kernel.now(), sessions={arguments.worker: arguments.session or ""})
     tx.append(
         call.event(
             "turn_taken",
