@@ -190,7 +190,7 @@ def _copy_after_renewal(login: VendorLogin, environ: Mapping[str, str]) -> Login
 def _expired(login: VendorLogin) -> AgentLoginExpired:
     return AgentLoginExpired(
         f"The log-in of `{login.provider}` has expired, and its program did not renew it.",
-        hint=f"Log in again with: aop agents login {login.provider}",
+        hint=f"Log in again with `aop agents login {login.provider}`.",
         provider=login.provider,
     )
 
