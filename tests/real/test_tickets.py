@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,22 @@ def test_a_scaffold_that_is_killed_after_a_write_goes_on_and_writes_nothing_twic
     ran = office.scaffold()
     assert (ran.code, plain_ids(ran.json["data"]["run"])) == (0, "scaffold-SHOP-12-1"), ran.err
     assert office.rest.writes() == SCAFFOLD
+
+
+@pytest.mark.parametrize("at_once", [False, True], ids=["one after the other", "at the same moment"])
+def test_two_machines_on_one_ticket_each_report_and_write_nothing_twice(tmp_path: Path, at_once: bool) -> None:
+    needs_servers()
+    with real_world() as (rest, env):
+        machines = [Office(tmp_path / name, rest, env) for name in ("here", "there")]
+        with ThreadPoolExecutor(max_workers=2 if at_once else 1) as pool:
+            ran = list(pool.map(Office.scaffold, machines))
+    assert all(each.code in (0, 1) for each in ran), [each.err for each in ran]
+    assert len(rest.code.messages[BRANCH]) == 2
+    assert len(rest.code.requests) == 1
+    for each in ran:
+        run = each.json["data"]["run"]
+        told = [text for text in rest.tracker.texts() if run in text]
+        assert len(told) == 2, f"{run} begins and ends in the ticket"
 
 
 def test_doctor_asks_each_system_one_thing_and_names_the_token_that_is_wrong(office: Office) -> None:
