@@ -24,7 +24,7 @@ class Clock(Protocol):
 
 def timestamp(moment: datetime) -> str:
     """Write a moment the one way that AOP writes moments: ISO 8601, UTC, milliseconds, `Z`."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 def later(moment: datetime, seconds: float) -> datetime:
