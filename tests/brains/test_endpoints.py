@@ -37,6 +37,7 @@ TOO_LONG = {
     "google": '{"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": "The input token count (9) exceeds the'
     ' maximum number of tokens allowed (8)."}}',
 }
+TOO_LONG["vertex"] = TOO_LONG["google"]
 OPENAI_TOO_LONG = '{"error": {"code": "context_length_exceeded", "message": "maximum context length", "type": "x"}}'
 ECHOES = json.dumps({"type": "error", "error": {"type": "invalid_request_error", "code": 400, "message": f"no: {KEY}"}})
 
