@@ -153,7 +153,7 @@ def test_a_log_in_that_cannot_be_renewed_is_refused_by_its_name(tmp_path: Path, 
         at.model.is_refusing = True
         output = at.turn(Role.PLANNER)
     assert output.get("refused") == "agent_login_expired", output
-    assert output["next"] == f"Log in again with: aop agents login {vendor}"
+    assert output["next"] == f"Log in again with `aop agents login {vendor}`."
 
 
 # The shells of the other two are not told of the proxy.

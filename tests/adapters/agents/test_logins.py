@@ -208,7 +208,7 @@ def test_a_log_in_that_its_program_does_not_renew_has_expired(tmp_path: Path, do
     logged_in(tmp_path, "claude", content("claude", seconds=-1))
     with pytest.raises(AgentLoginExpired) as refused:
         renewed_copy(LOGINS[Provider.CLAUDE], renewing_program(tmp_path, does), env(tmp_path))
-    assert refused.value.next_action == "Log in again with: aop agents login claude"
+    assert refused.value.next_action == "Log in again with `aop agents login claude`."
 
 
 def test_a_log_in_that_still_lasts_a_little_is_used_where_it_cannot_be_renewed(tmp_path: Path) -> None:

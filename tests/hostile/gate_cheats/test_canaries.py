@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.hostile.gate_cheats.cases import PASSES, Case, apply, outcome
-from tests.kernel.tools.worlds import configured, copied, gates_of
+from tests.kernel.tools.worlds import configured, gates_of
 from tests.world import World
 
 TESTS = """\
@@ -125,13 +125,6 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert world.ok("gates.run", feature_id="one", mode="full")["tests"]["canaries"]
     world.close()
     return root
-
-
-@pytest.fixture
-def world(base: Path, tmp_path: Path) -> Iterator[World]:
-    made = World(copied(base, tmp_path / "repo"))
-    yield made
-    made.close()
 
 
 @pytest.mark.parametrize("case", CHEATS, ids=lambda case: case.name)

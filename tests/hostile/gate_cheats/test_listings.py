@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.hostile.gate_cheats.cases import PASSES, Case, apply, outcome
 from tests.hostile.gate_cheats.test_canaries import FILES, PYTEST, SOURCE, world_of
-from tests.kernel.tools.worlds import copied
 from tests.world import World
 
 NOT_LISTED = "The report does not have the tests that the runner lists, so it proves nothing: "
@@ -86,13 +84,6 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert world.ok("gates.run", feature_id="one", mode="full")["tests"]["listed"]
     world.close()
     return root
-
-
-@pytest.fixture
-def world(base: Path, tmp_path: Path) -> Iterator[World]:
-    made = World(copied(base, tmp_path / "repo"))
-    yield made
-    made.close()
 
 
 @pytest.mark.parametrize("case", CHEATS, ids=lambda case: case.name)

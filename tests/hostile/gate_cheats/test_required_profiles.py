@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.hostile.gate_cheats.cases import PASSES, Case, apply, is_expected, outcome
-from tests.kernel.tools.worlds import configured, copied, gates_of, step
+from tests.kernel.tools.worlds import configured, gates_of, step
 from tests.world import World, files, plan_for
 
 TESTS = {"type": "junit_xml", "path": "junit.xml"}
@@ -45,13 +44,6 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     world.init()
     world.close()
     return root
-
-
-@pytest.fixture
-def world(base: Path, tmp_path: Path) -> Iterator[World]:
-    made = World(copied(base, tmp_path / "repo"))
-    yield made
-    made.close()
 
 
 def plan_of(name: str, *paths: str) -> dict[str, Any]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.hostile.gate_cheats.cases import PASSES, Case, apply, outcome
-from tests.kernel.tools.worlds import configured, copied, gates_of
+from tests.kernel.tools.worlds import configured, gates_of
 from tests.world import World, git
 
 # The second step judges a limit with a rule of the repository, a package that the set-up installed, and a built file.
@@ -170,13 +169,6 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert world.call("gates.run", feature_id="one", mode="fast").ok
     world.close()
     return root
-
-
-@pytest.fixture
-def world(base: Path, tmp_path: Path) -> Iterator[World]:
-    made = World(copied(base, tmp_path / "repo"))
-    yield made
-    made.close()
 
 
 @pytest.mark.parametrize("case", CHEATS, ids=lambda case: case.name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -16,7 +15,7 @@ PAGE_SIZE = 100
 LONGEST_PAYLOAD = 400
 
 
-def journal_facts(visit: Visit, _dashboard: Mapping[str, Any]) -> dict[str, Any]:
+def journal_facts(visit: Visit) -> dict[str, Any]:
     """Return a page of the journal, before a number, of one feature or of all."""
     asked, feature = visit.query.get("before", ""), visit.query.get("feature", "")
     name = FeatureId(feature) if is_feature_id(feature) else None

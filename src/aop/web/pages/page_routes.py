@@ -19,7 +19,7 @@ from aop.web.forge.forge_door import status_of
 from aop.web.pages.actions import ACTIONS, LARGEST_FORM, act, way_back
 from aop.web.pages.board import board_facts
 from aop.web.pages.feature import TABS, feature_facts
-from aop.web.pages.frame import ToolRefused, Visit, read_frame, wants_part
+from aop.web.pages.frame import Frame, ToolRefused, Visit, read_frame, wants_part
 from aop.web.pages.inbox import inbox_rows
 from aop.web.pages.journal import journal_facts
 from aop.web.pages.page_door import PageDoor
@@ -36,27 +36,29 @@ class Page(Struct, frozen=True, kw_only=True):
     path: str
     title: str
     template: str
-    facts: Callable[[Visit, Mapping[str, Any]], Facts]
-    """From the visit and the dashboard; a page is only ever made from what tools answer now."""
+    facts: Callable[[Visit, Mapping[str, Any], Frame], Facts]
+    """From the visit, the dashboard and the frame: a page is made from what tools answer now, and nothing else."""
     menu: str = ""
     """Its name in the menu; empty for a page that others lead to."""
 
 
-def _inbox(visit: Visit, dashboard: Mapping[str, Any]) -> Facts:
+def _inbox(visit: Visit, dashboard: Mapping[str, Any], _frame: Frame) -> Facts:
     return {"rows": inbox_rows(visit, dashboard)}
 
 
-def _board(visit: Visit, dashboard: Mapping[str, Any]) -> Facts:
-    from aop.wiring.supervisor_lease import lease_holder
-
-    return board_facts(visit, dashboard, supervised=lease_holder(visit.door.root) is not None)
+def _board(visit: Visit, dashboard: Mapping[str, Any], frame: Frame) -> Facts:
+    return board_facts(visit, dashboard, supervised=bool(frame.supervisor))
 
 
-def _feature(visit: Visit, _dashboard: Mapping[str, Any]) -> Facts:
+def _feature(visit: Visit, _dashboard: Mapping[str, Any], _frame: Frame) -> Facts:
     tab = visit.path.get("tab", TABS[0])
     if tab not in TABS:
         raise UnknownRoute("There is no such page.")
     return feature_facts(visit, tab)
+
+
+def _journal(visit: Visit, _dashboard: Mapping[str, Any], _frame: Frame) -> Facts:
+    return journal_facts(visit)
 
 
 PAGES: tuple[Page, ...] = (
@@ -64,7 +66,7 @@ PAGES: tuple[Page, ...] = (
     Page(path="/board", title="Board", template="board.html", facts=_board, menu="Board"),
     Page(path="/features/{feature_id}", title="", template="feature/feature.html", facts=_feature),
     Page(path="/features/{feature_id}/{tab}", title="", template="feature/feature.html", facts=_feature),
-    Page(path="/journal", title="Journal", template="journal.html", facts=journal_facts, menu="Journal"),
+    Page(path="/journal", title="Journal", template="journal.html", facts=_journal, menu="Journal"),
 )
 MENU = tuple((page.path, page.menu) for page in PAGES if page.menu)
 
@@ -101,7 +103,8 @@ def _page_endpoint(door: PageDoor, page: Page) -> Callable[[Request], Any]:
 def _drawn(request: Request, visit: Visit, page: Page) -> str:
     seq = visit.door.newest_seq()
     dashboard = visit.ask("report.dashboard")
-    facts, frame = page.facts(visit, dashboard), read_frame(visit, dashboard, seq)
+    frame = read_frame(visit, dashboard, seq)
+    facts = page.facts(visit, dashboard, frame)
     return render(
         page.template,
         {
