@@ -48,7 +48,9 @@ again: $(INSTALLED) ## run the few tests that just failed three times alone; wha
 	$(BIN)/python tests/second_look.py
 	@if [ -f .coverage ]; then $(VERDICT); fi
 
+# Compiled first: a test fills up the disk, where Python would leave half of a compiled file.
 slow: $(INSTALLED) ## run the tests that take long, most of them whole runs of `aop` with its agents
+	$(COMPILE) src
 	$(PYTEST) -m slow
 
 web: $(INSTALLED) ## drive the pages with a real Chromium, which has to be on this machine
