@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 
 from aop.core.roles import Role
 from tests.mcpserver.clients import served
-from tests.web.browser.windows import launched, window
+from tests.web.browser.windows import Scheme, launched, window
 from tests.world import World, git, make_repository
 
 pytestmark = pytest.mark.browser
@@ -79,7 +79,7 @@ def test_a_refusal_is_told_on_the_page(world: World, browser: Browser) -> None:
 
 @pytest.mark.parametrize("scheme", ["dark", "light"])
 @pytest.mark.parametrize("width", [360, 1440])
-def test_no_page_is_wider_than_its_window(world: World, browser: Browser, width: int, scheme: str) -> None:
+def test_no_page_is_wider_than_its_window(world: World, browser: Browser, width: int, scheme: Scheme) -> None:
     world.ready("one")
     world.ok("feature.log_append", role=Role.BUILDER, feature_id="one", note="x" * 3000)
     with window(browser, world.root, width=width, scheme=scheme) as opened:
@@ -91,9 +91,8 @@ def test_no_page_is_wider_than_its_window(world: World, browser: Browser, width:
 def test_the_pages_work_without_a_script(world: World, browser: Browser) -> None:
     world.plan("one")
     with window(browser, world.root) as opened:
-        cookies = opened.page.context.cookies()
-        context = browser.new_context(java_script_enabled=False)
-        context.add_cookies(cookies)  # type: ignore[arg-type]
+        session = opened.page.context.storage_state()
+        context = browser.new_context(java_script_enabled=False, storage_state=session)
         page = context.new_page()
         page.goto(opened.origin + "/board")
         page.get_by_role("button", name="Pause all").click()

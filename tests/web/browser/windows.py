@@ -6,11 +6,14 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
 
 from tests.web.pages.page_visits import link_to
+
+Scheme = Literal["dark", "light"]
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -62,10 +65,10 @@ class Window:
 
 
 @contextmanager
-def window(browser: Browser, root: Path, *, width: int = 1440, scheme: str = "dark") -> Iterator[Window]:
+def window(browser: Browser, root: Path, *, width: int = 1440, scheme: Scheme = "dark") -> Iterator[Window]:
     """Open a window by the link of `aop web`."""
     link = link_to(root)
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     opened = Window(context.new_page(), "{0.scheme}://{0.netloc}".format(urlsplit(link)))
     try:
         opened.page.goto(link)

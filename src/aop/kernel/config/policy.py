@@ -62,7 +62,7 @@ class CollisionStrategy(StrEnum):
 
 
 class Sessions(StrEnum):
-    """How a role's next turn begins."""
+    """The beginning of a role's next turn."""
 
     FRESH = "fresh"
     """In a new session."""

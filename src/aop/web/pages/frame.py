@@ -48,7 +48,7 @@ class Frame(Struct, frozen=True, kw_only=True):
     """The process that supervises; 0 if there is none."""
     supervised_since: str
     waiting: int
-    """How many features wait for a person."""
+    """The number of features that wait for a person."""
     checkout: str
     """A warning while the checkout shows older files than the base branch; empty otherwise."""
     seq: int

@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import Response
 
-from aop.core.clock import age, duration, span_since
+from aop.core.clock import age, span_since
 from aop.core.text.counts import count
 from aop.core.text.visible import pieces, visible_lines, visible_name
 from aop.core.version import VERSION
@@ -88,9 +88,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(
-        age=_age, since=_since, counted=count, path=visible_name, marked=_marked, duration=duration, money=_money
-    )
+    environment.filters.update(age=_age, since=_since, counted=count, path=visible_name, marked=_marked, money=_money)
     environment.globals.update(static_url=static_url, version=VERSION)
     return environment
 

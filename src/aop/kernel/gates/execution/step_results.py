@@ -28,7 +28,7 @@ class StepRun(Struct, frozen=True, kw_only=True):
     result: StepResult
     transient: bool
     output: bytes = b""
-    """What it printed, if that is a report."""
+    """Its output, if that is a report."""
 
 
 def first_failure(step_runs: Sequence[StepRun]) -> StepRun | None:

@@ -45,7 +45,7 @@ class Reports(Struct, frozen=True, kw_only=True):
     canaries: tuple[Canary, ...] = ()
     """The tests of AOP's own in the test report."""
     printed: bytes | None = None
-    """What the step printed whose output is the test report; None if it did not run."""
+    """The output of the step whose output is the test report; None if it did not run."""
 
     @property
     def paths(self) -> tuple[str, ...]:
