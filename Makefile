@@ -11,7 +11,7 @@ export AOP_REAL := $(REAL)
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Where nothing may be kept, each worker would rewrite each test module for itself.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
-QUICK = -m "not slow and not soak and not real and not browser"
+QUICK = -m "not slow and not soak and not real and not browser and not fleet"
 # Compiled first: where PYTHONDONTWRITEBYTECODE is set, each of a thousand processes would compile for itself.
 COMPILE = $(BIN)/python -m compileall -q -j 0
 LOCK = UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 \
@@ -22,7 +22,7 @@ VERDICT = total=$$($(BIN)/coverage report --format=total) && \
 	echo "coverage $$total %, $$(awk "BEGIN {printf \"%.2f\", 100 - $$total}") points short of 100 %"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test cover again slow web soak mutants real conformance installed-real check tools format bench lock
+.PHONY: help setup demo test cover again slow fleet web shots soak mutants real conformance installed-real check tools format bench lock
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 13
@@ -53,11 +53,20 @@ slow: $(INSTALLED) ## run the tests that take long, most of them whole runs of `
 	$(COMPILE) src
 	$(PYTEST) -m slow
 
+# One after the other: each has a database and workers of its own, and waits for beats.
+fleet: $(INSTALLED) ## run gates on workers of other machines, and kill, freeze and cut them off (needs PostgreSQL, network namespaces)
+	$(COMPILE) src
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest tests/fleet -m fleet -x
+
 web: $(INSTALLED) ## drive the pages with a real Chromium, which has to be on this machine
 	$(PYTEST) tests/web/browser -m browser
 
+shots: $(INSTALLED) ## write pictures of every page, from the demo, into .shots/ (needs a Chromium)
+	$(BIN)/python -m tests.web.browser.shots .shots
+
+# Named first: only so does the process that prints the table load its hook.
 soak: $(INSTALLED) ## break operations at the system calls that write (needs strace); kill a server, its 16 clients, and a run
-	$(BIN)/python -m pytest tests -m soak -n auto --dist worksteal -rs
+	$(BIN)/python -m pytest tests/soak tests -m soak -n auto --dist worksteal -rs
 
 mutants: $(INSTALLED) ## take out one control after the other: the tests that claim it must fail (MUTANTS="tokens gates/escape": only these)
 	$(COMPILE) src
@@ -114,8 +123,10 @@ $(REAL)/.outbound: src/aop/adapters/tickets/setup/servers.py $(INSTALLED)
 		AOP_OUTBOUND_HOME=$(REAL)/outbound $(BIN)/aop outbound install jira confluence gitlab && touch $@; \
 	else echo "npm is missing: what needs it is skipped."; fi
 
-$(REAL)/.installed: tests/real/package.json
-	@mkdir -p $(REAL) && cp $< $(REAL)/
+NPM_INSTALL := npm install --no-audit --no-fund --no-package-lock --loglevel=error --prefix
+
+$(REAL)/.installed: tests/real/package.json tests/real/javascript/package.json
+	@mkdir -p $(REAL)/javascript && cp $< $(REAL)/ && cp tests/real/javascript/package.json $(REAL)/javascript/
 	@if command -v npm > /dev/null; then \
-		npm install --prefix $(REAL) --no-audit --no-fund --no-package-lock --loglevel=error && touch $@; \
+		$(NPM_INSTALL) $(REAL) && $(NPM_INSTALL) $(REAL)/javascript && touch $@; \
 	else echo "npm is missing: what needs it is skipped."; fi

@@ -23,6 +23,8 @@ from bench.forge import forge
 from bench.gates import flood, gates_run
 from bench.mcp import mcp
 from bench.measurements import Measurement
+from bench.page_windows import page_windows
+from bench.pages import pages
 from bench.records import dashboard, history, plan_submit
 from bench.runs import run
 from bench.scans import deep_scan
@@ -55,6 +57,8 @@ CASES: Mapping[str, Case] = {
     "flood": flood,
     "tickets": tickets,
     "watch": watch,
+    "pages": pages,
+    "pages.windows": page_windows,
 }
 
 
@@ -65,18 +69,22 @@ def main() -> int:
         old, new = map(results.read, arguments.compare)
         print(results.comparison(old, new), end="")
         return 0
+    before = results.load_here()
     found = results.Results(
         commit=results.commit_here(),
         machine=results.machine_here(),
         is_quick=arguments.quick,
         is_partial=arguments.only is not None,
         measurements=tuple(_measured(arguments.only or list(CASES), is_quick=arguments.quick)),
+        load=(before, results.load_here()),
     )
     path = results.kept(found)
     if arguments.json:
         print(msgspec.json.encode(found).decode())
     else:
-        print(f"{found.commit}, {found.machine}\n\n{results.table(found.measurements)}\n{path.relative_to(Path.cwd())}")
+        load = "load {} before, {} after".format(*found.load)
+        print(f"{found.commit}, {found.machine}, {load}\n\n{results.table(found.measurements)}")
+        print(path.relative_to(Path.cwd()))
     return 0
 
 

@@ -22,7 +22,7 @@ class Measurement(Struct, frozen=True, kw_only=True):
     """One row of the table."""
 
     name: str
-    unit: Literal["ms", "MB", "/s"] = "ms"
+    unit: Literal["ms", "MB", "/s", "kB", "requests", "tasks"] = "ms"
     ours: float
     floor: float | None = None
     floor_name: str = ""

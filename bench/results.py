@@ -25,6 +25,8 @@ class Results(Struct, frozen=True, kw_only=True):
     is_quick: bool
     is_partial: bool
     measurements: tuple[Measurement, ...]
+    load: tuple[float, float] = (0.0, 0.0)
+    """The load of the machine before and after: what is far over its cores makes every time longer."""
 
 
 def commit_here() -> str:
@@ -38,6 +40,11 @@ def commit_here() -> str:
 def machine_here() -> str:
     """Return what the figures depend on, in a line."""
     return f"{os.cpu_count()} cores, Python {platform.python_version()}, {_output('git', '--version').strip()}"
+
+
+def load_here() -> float:
+    """Return how many processes wanted a core in the last minute."""
+    return round(os.getloadavg()[0], 1)
 
 
 def kept(results: Results) -> Path:

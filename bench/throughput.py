@@ -43,7 +43,7 @@ def _of_one_server(scene: Scene, seconds: float) -> Iterator[Measurement]:
     reached: list[float] = []
     with serving(ours) as url, serving((*BARE, "http")) as bare_url:
         for clients in CLIENTS:
-            floor = sum(_counts([_Client(bare_url, "none", NOTHING, {})] * clients, seconds)) / seconds
+            floor = sum(_counts([ToolClient(bare_url, "none", NOTHING, {})] * clients, seconds)) / seconds
             counts = _counts([_appending(url, scene.token(), number) for number in range(clients)], seconds)
             reached.append(sum(counts) / seconds)
             yield Measurement(
@@ -101,7 +101,7 @@ def _feature(number: int) -> str:
     return f"client_{number}"
 
 
-class _Client:
+class ToolClient:
     """Calls one tool again and again, with little work of its own: it shares the machine with the server."""
 
     def __init__(self, url: str, token: str, tool: str, arguments: dict[str, Any]) -> None:
@@ -123,20 +123,25 @@ class _Client:
         count = 0
         with closing(HTTPConnection(self._address.hostname or "", self._address.port)) as connection:
             while time.monotonic() < deadline:
-                connection.request("POST", self._address.path, self._body, self._headers)
-                response = connection.getresponse()
-                answer = response.read()
-                if response.status != 200 or b'"structuredContent"' not in answer:
-                    raise RuntimeError(f"A call was refused: {answer!r}")
+                self.call(connection)
                 count += 1
         return count
 
+    def call(self, connection: HTTPConnection) -> bytes:
+        """Call once over a connection that stays open; return the answer, which must not be a refusal."""
+        connection.request("POST", self._address.path, self._body, self._headers)
+        response = connection.getresponse()
+        answer = response.read()
+        if response.status != 200 or b'"structuredContent"' not in answer:
+            raise RuntimeError(f"A call was refused: {answer!r}")
+        return answer
 
-def _appending(url: str, token: str, number: int) -> _Client:
-    return _Client(url, token, "feature.log_append", {"feature_id": _feature(number), "note": "Measured"})
+
+def _appending(url: str, token: str, number: int) -> ToolClient:
+    return ToolClient(url, token, "feature.log_append", {"feature_id": _feature(number), "note": "Measured"})
 
 
-def _counts(clients: Sequence[_Client], seconds: float) -> list[int]:
+def _counts(clients: Sequence[ToolClient], seconds: float) -> list[int]:
     """Let all call at once for so long; return how often each did. One that fails has called no more than 0 times."""
     counts = [0] * len(clients)
     deadline = time.monotonic() + seconds

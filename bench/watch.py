@@ -17,7 +17,7 @@ from pathlib import Path
 
 from aop.adapters.machine.supervisor_lease import LeaseHolder
 from aop.core.clock import timestamp
-from aop.wiring.supervisor_lease import take_lease
+from aop.wiring.supervisor_lease import file_leases, take_lease
 from bench.effort import Effort
 from bench.measurements import Budget, Measurement
 from bench.scenes import Scene
@@ -33,7 +33,7 @@ def watch(effort: Effort) -> Iterator[Measurement]:
     now = timestamp(scene.app.gateway.kernel.clock.now())
     scene.close()
     seconds = 20.0 if effort.turns > 5 else 5.0
-    with take_lease(scene.root) as lease:
+    with take_lease(file_leases(scene.root)) as lease:
         lease.sign(LeaseHolder(pid=os.getpid(), since=now))
         used = _milliseconds_a_second(scene.root, seconds)
     name = f"aop watch for a second in which nothing moves, {FEATURES} features"

@@ -40,6 +40,9 @@ class HandClock:
     def boot_id(self) -> str:
         return self.boot
 
+    def lease_seconds(self) -> tuple[str, float]:
+        return self.boot, self.seconds
+
     def pause(self, seconds: float) -> None:
         self.pauses.append(seconds)
         self.go_on(seconds)

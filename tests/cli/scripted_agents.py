@@ -20,6 +20,14 @@ followed = [result["data"] for result in given["last_tool_results"] if result["t
 heard = [result for result in given["last_tool_results"] if result["tool"] == "person"]
 OBJECTIONS = ("feature.request_changes", "feature.reject")
 asked = [result["data"] for result in given["last_tool_results"] if result["tool"] in OBJECTIONS]
+DECLINE = "decline:"
+comments = [
+    {"number": each["number"], "word": "declined", "reason": "I will not."} if each["text"].startswith(DECLINE)
+    else {"number": each["number"], "word": "done", "reason": "Written."}
+    for each in asked if each["kind"] != "rejection"
+]
+told = {"comments": comments} if comments else {}
+wanted = [each for each in asked if not each["text"].startswith(DECLINE)]
 plan = given["context_bundle"]["plan"]
 version = plan["plan_version"] if plan else 0
 if plan:
@@ -60,22 +68,24 @@ elif manner == "steers" and role == "planner":
     question = "Clear \\x1b[2J and \\u202ereverse\\u202c?"
     print(json.dumps({"type": "REQUEST", "request": "question", "detail": {"question": question}}))
 elif role == "planner":
-    path = asked[-1]["text"].split()[-1] if asked else path
+    path = wanted[-1]["text"].split()[-1] if wanted else path
     is_there = manner == "same" and os.path.exists(path)
     revision = {"revision_of": version} if version else {}
-    print(json.dumps({"type": "PLAN_SUBMISSION", "plan": {
+    print(json.dumps({"type": "PLAN_SUBMISSION", **told, "plan": {
         **revision, "feature_id": feature, "plan_version": version + 1,
         "summary": "Write a new file", "base_ref": "main",
         "allowed_areas": ["src"], "forbidden_areas": [],
         "files": {"create": [] if is_there else [path], "modify": [path] if is_there else [], "delete": []},
         "contracts": {"openapi": "none", "events": "none", "db": "none"},
         "acceptance_criteria": ["It is there"], "gate_profile": "default"}}))
+elif asked and not wanted:
+    print(json.dumps({"type": "NOTE", "note": "It stays as it is.", **told}))
 elif asked and os.path.exists(path):
     with open(path) as file:
         old = file.read()
-    text = " ".join(request["text"] for request in asked)
+    text = " ".join(request["text"] for request in wanted)
     diff = f"--- a/{path}\\n+++ b/{path}\\n@@ -1 +1 @@\\n-{old}+{text}\\n"
-    print(json.dumps({"type": "PATCH", "unified_diff": diff}))
+    print(json.dumps({"type": "PATCH", "unified_diff": diff, **told}))
 elif manner in ("line", "same") and os.path.exists(LINES if manner == "line" else path):
     name = LINES if manner == "line" else path
     with open(name) as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 
 import pytest
@@ -90,3 +91,16 @@ def test_to_a_file_of_another_language_tests_are_added_at_the_end_and_none_is_sw
 def test_red_is_a_test_that_failed_by_its_own_assertion(outcome: Outcome, reason: str, *, is_red: bool) -> None:
     tried = ReportedTest(name="t::test_it", passed=outcome == "passed", outcome=outcome, reason=reason)
     assert (red_tests([tried]) == ("t::test_it",), red_problem([tried]) == "") == (is_red, is_red)
+
+
+@pytest.mark.parametrize("deep", ["-" * 20_000 + "1", "1" + "+1" * 20_000], ids=["signs", "sum"])
+def test_a_test_file_that_is_too_deep_to_be_read_is_refused_and_breaks_nothing(deep: str) -> None:
+    changed = OLD.encode() + f"\n\ndef test_deep():\n    assert {deep}\n".encode()
+    assert change_problem("tests/test_shop.py", OLD.encode(), changed).startswith("it cannot be read as Python: ")
+
+
+def test_many_threads_read_test_files_at_once() -> None:
+    grown = OLD.encode() + b"\n\ndef test_more():\n    assert True\n"
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda _: change_problem("tests/test_shop.py", OLD.encode(), grown), range(64)))
+    assert found == [""] * 64

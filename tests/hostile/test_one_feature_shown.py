@@ -16,6 +16,7 @@ from aop.adapters.agents.contexts import command_context
 from aop.adapters.agents.staff import feature_scratch
 from aop.adapters.agents.workers.command import CustomWorker
 from aop.adapters.processes.runner import LocalProcesses
+from aop.core.errors import Json
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.gateway.gateway import Gateway
@@ -213,3 +214,25 @@ def test_an_agent_sees_the_objects_of_its_feature_and_the_base_alone(world: Plan
     assert hidden_parts(seen) == NOTHING_ELSE
     assert seen["refs"].split() == BASE_REFS
     assert (seen["branch"], seen["status"]) == ("src/a.txt\n", "")
+
+
+def test_a_first_copy_of_a_long_history_is_reported_once(tmp_path: Path) -> None:
+    world = World(make_repository(tmp_path / "repo"))
+    (world.root / "large.bin").write_bytes(os.urandom(11 << 20))
+    git(world.root, "add", "large.bin")
+    git(world.root, "commit", "-qm", "Large")
+    world.plan()
+    world.patch()
+    if world.app.gateway.kernel.processes.sandbox_level("auto") == "none":
+        pytest.skip("no sandbox holds on this machine, so nothing is copied")
+    lines = [_reported(world, mode) for mode in ("fast", "fast")]
+    world.close()
+    copied = "one: copying the history of `main` for the sandbox, of 11 MB of objects; once"
+    assert [copied in each for each in lines] == [True, False]
+
+
+def _reported(world: World, mode: str) -> list[str]:
+    lines: list[str] = []
+    arguments: Json = {"feature_id": "one", "mode": mode, "force": True}
+    assert world.app.gateway.call(world.app.person, "gates.run", arguments, report=lines.append).ok
+    return lines

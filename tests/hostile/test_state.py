@@ -138,6 +138,7 @@ LOOKS: list[Callable[[Snapshot], object]] = [
 def test_a_ledger_of_a_million_operations_is_no_more_work_than_an_empty_one(world: World) -> None:
     first = world.call("feature.init", feature_id="one", operation="op-1")
     record = world.app.record
+    assert isinstance(record, SqliteRecord)
     filler = Entry(operation_id=FILLER, tool="feature.init", payload_hash="hash", actor="person:ada")
     with record.write() as tx:
         tx.enter_operation(filler)

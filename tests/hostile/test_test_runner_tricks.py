@@ -96,7 +96,7 @@ def python_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base_of(root, PROJECT, PYTEST, permitted_protected_paths=list(PERMITTED))
 
 
-PERMITTED = ("pyproject.toml", "junit.xml", "pytest/__init__.py", "iniconfig.py")
+PERMITTED = ("pyproject.toml", "junit.xml", "pytest/__init__.py", "iniconfig.py", "argparse.py")
 """Guarded files that the tricks change all the same, as if a person had permitted them: the report must show it."""
 
 
@@ -182,6 +182,7 @@ FILES_THAT_STEER = {
     "G05-in-another-case": "PyTest.ini",
     "G06-module": "pytest.py",
     "G06-module-on-the-path": "src/pytest.py",
+    "G06-module-of-python": "json.py",
     "G06-sitecustomize": "src/sitecustomize.py",
     "G06-usercustomize": "usercustomize.py",
     "G06-pth": "src/evil.pth",

@@ -59,6 +59,11 @@ ROWS: Mapping[str, Row] = {
     "collisions.scan": Row(),
     "evidence.latest": Row(stage="ready"),
     "evidence.verify": Row(stage="ready", bad={"anchor": {"seq": 1, "hash": "f" * 64}}, code="evidence_broken"),
+    "feature.answer_comments": Row(
+        role=BUILDER,
+        good={"comments": [{"number": 1, "word": "declined", "reason": "It is right."}]},
+        bad={"comments": [{"number": 1, "word": "declined"}]},
+    ),
     "feature.discover_specs": Row(),
     "feature.get_context": Row(),
     "feature.ingest_spec": Row(
@@ -146,6 +151,7 @@ ROWS: Mapping[str, Row] = {
         code="unknown_project",
     ),
     "gates.list": Row(bad={"profile": "nobody"}, code="unknown_gate_profile_or_mode"),
+    "gates.log": Row(stage="ready", good={"run": "fast"}, bad={"run": "none"}, code="file_not_found"),
     "gates.run": Row(role=BUILDER, good={"mode": "fast"}, bad={"mode": "slow"}),
     "gates.status": Row(
         stage="ready", good={"operation_id": "{id}"}, bad={"operation_id": "x"}, code="unknown_operation"
@@ -177,6 +183,8 @@ ROWS: Mapping[str, Row] = {
         bad={"plan_json": {**PLAN, "plan_version": 2, "revision_of": 1}, "expected_plan_version": 5},
         code="version_conflict",
     ),
+    "plan.versions": Row(bad={"old": 9}),
+    "plan.waves": Row(),
     "qa.test_index_get": Row(),
     "qa.test_index_update": Row(
         good={"expected_version": 1, "updates": [{"path": "src/{id}/a.txt", "status": "running"}]},
@@ -198,8 +206,16 @@ ROWS: Mapping[str, Row] = {
     ),
     "repo.search": Row(good={"query": "x"}, bad={"query": "(", "regex": True}),
     "repo.status": Row(),
+    "report.cards": Row(),
+    "report.costs": Row(role=ORCHESTRATOR),
     "report.dashboard": Row(),
+    "report.failures": Row(role=ORCHESTRATOR),
     "report.feature_summary": Row(),
+    "report.journal": Row(role=ORCHESTRATOR, good={"text": "patch"}, bad={"limit": 0}),
+    "report.merges": Row(),
+    "report.past": Row(role=ORCHESTRATOR, good={"seq": 1}, bad={"seq": -1}),
+    "report.search": Row(role=ORCHESTRATOR, good={"text": "a"}, bad={"text": ""}),
+    "report.times": Row(role=ORCHESTRATOR),
     "submit_note": Row(role=BUILDER, good={"note": "Seen."}, bad={"note": ""}),
     "submit_patch": Row(role=BUILDER, good={"unified_diff": PATCH}, bad={"unified_diff": ""}),
     "submit_plan": Row(role=PLANNER, good={"plan": PLAN}, bad={"plan": {}}),
@@ -265,15 +281,22 @@ ROWS: Mapping[str, Row] = {
 LOCKED = {"escalate_for_external_help", "request_scope_reduction"}
 """Refused until several attempts have failed: `tests/gated` has that."""
 PERSONS = {
+    "failures.mark",
     "feature.approve",
     "feature.begin_anew",
+    "feature.comment",
+    "feature.comment_delete",
+    "feature.comment_edit",
+    "feature.comments",
     "feature.delete",
     "feature.hand_requests",
+    "feature.mark_viewed",
     "feature.ready_to_merge",
     "feature.redo",
     "feature.reject",
     "feature.request_changes",
     "feature.retry",
+    "feature.stop",
     "feature.undo",
     "forge_abandon_branch",
     "forge_create_branch",

@@ -166,6 +166,7 @@ def test_sixteen_first_clients_list_the_tools_of_a_fresh_server_at_once(world: W
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(7200)
 def test_sixteen_first_clients_of_two_hundred_fresh_servers(world: World) -> None:
     assert len(set.union(*(list_at_once(world, 16) for _round in range(200)))) == 1
 

@@ -16,6 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 Json = dict[str, Any]
+NO_HEADERS: Mapping[str, str] = {}
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -47,16 +48,31 @@ class Call(Struct, frozen=True, kw_only=True):
 Says = Callable[[Asked], Call | str]
 
 
+class Trouble(Struct, frozen=True, kw_only=True):
+    """An answer that is not the model's, to every question."""
+
+    status: int = 200
+    kind: str = "application/json"
+    body: bytes = b""
+    headers: Mapping[str, str] = {}
+    is_silent: bool = False
+    """Whether nothing comes at all."""
+
+
 class FakeVendors(ThreadingHTTPServer):
     """Listens on this machine."""
 
     daemon_threads = True
 
     def __init__(self, says: Says, handler: type[Conversation] | None = None) -> None:
-        super().__init__(("127.0.0.1", 0), handler or Conversation)
+        super().__init__(("127.0.0.1", 0), handler or Conversation, bind_and_activate=False)
+        # Bound, and not listening yet: a connection is refused.
+        self.server_bind()
+        self.over = threading.Event()
         self.says = says
         self.asked: list[Asked] = []
         self.keys: set[str] = set()
+        self.trouble: Trouble | None = None
 
     @property
     def url(self) -> str:
@@ -75,14 +91,22 @@ class FakeVendors(ThreadingHTTPServer):
 @contextmanager
 def fake_vendors(says: Says) -> Iterator[FakeVendors]:
     """Have such a model listen."""
-    with FakeVendors(says) as model:
-        thread = threading.Thread(target=model.serve_forever)
-        thread.start()
-        try:
-            yield model
-        finally:
-            model.shutdown()
-            thread.join()
+    with FakeVendors(says) as model, listening(model):
+        yield model
+
+
+@contextmanager
+def listening(model: FakeVendors) -> Iterator[None]:
+    """Have a model answer, which refused every connection before."""
+    model.server_activate()
+    thread = threading.Thread(target=model.serve_forever)
+    thread.start()
+    try:
+        yield
+    finally:
+        model.over.set()
+        model.shutdown()
+        thread.join()
 
 
 class Conversation(BaseHTTPRequestHandler):
@@ -108,9 +132,13 @@ class Conversation(BaseHTTPRequestHandler):
         self._send("application/json", b'{"object": "list", "data": [], "models": []}')
 
     def answer_post(self) -> None:
-        """Reply as the model."""
+        """Reply as the model, or with the trouble that it has."""
         request = json.loads(self._body() or b"{}")
         path = self.path.split("?")[0]
+        trouble = self.server.trouble
+        if trouble is not None:
+            self._answer_with(trouble)
+            return
         self._note_key()
         if path.endswith("/messages"):
             events = _anthropic(self.server.reply(_asked_anthropic(request)), self.server.number)
@@ -132,17 +160,29 @@ class Conversation(BaseHTTPRequestHandler):
         )
         self._send("text/event-stream", named.encode())
 
+    def _answer_with(self, trouble: Trouble) -> None:
+        if trouble.is_silent:
+            self.server.over.wait(600)
+            self.close_connection = True
+        else:
+            self._send(trouble.kind, trouble.body, trouble.status, trouble.headers)
+
     def _note_key(self) -> None:
         for name in ("x-api-key", "authorization", "x-goog-api-key"):
             if name in self.headers:
                 self.server.keys.add(self.headers[name].removeprefix("Bearer "))
 
     def _reply_as_gemini(self, request: Json, path: str) -> Call | str:
-        # The agent asks aside who speaks next, in a form that it prescribes.
-        if "next_speaker" in json.dumps(request.get("generationConfig") or {}):
-            return json.dumps({"reasoning": "It is done.", "next_speaker": "user"})
         name = path.partition("/models/")[2].partition(":")[0]
-        return self.server.reply(_asked_gemini(request, name))
+        said = self.server.reply(_asked_gemini(request, name))
+        # The agent asks aside who speaks next, or which model is to work, in a form that it prescribes.
+        form = json.dumps(request.get("generationConfig") or {})
+        asides: dict[str, Json] = {
+            "next_speaker": {"reasoning": "It is done.", "next_speaker": "user"},
+            "model_choice": {"reasoning": "It is much.", "model_choice": "pro"},
+            "complexity_score": {"complexity_reasoning": "It is much.", "complexity_score": 90},
+        }
+        return next((json.dumps(answer) for part, answer in asides.items() if part in form), said)
 
     def _body(self) -> bytes:
         if "content-length" in self.headers:
@@ -154,10 +194,10 @@ class Conversation(BaseHTTPRequestHandler):
         self.rfile.readline()
         return body
 
-    def _send(self, kind: str, body: bytes, status: int = 200) -> None:
+    def _send(self, kind: str, body: bytes, status: int = 200, headers: Mapping[str, str] = NO_HEADERS) -> None:
         self.send_response(status)
-        self.send_header("content-type", kind)
-        self.send_header("content-length", str(len(body)))
+        for name, value in {"content-type": kind, "content-length": str(len(body)), **headers}.items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
 

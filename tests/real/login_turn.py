@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import replace
 
 from aop.adapters.agents import contexts
 from aop.adapters.agents.logins.destinations import Network, Streams
@@ -49,8 +48,8 @@ def turn(vendor: str, role: Role, root: Path, port: int) -> WorkerOutput:
     with build(root, Settings.from_env(environ)) as app:
         app.gateway.call(app.person, "feature.init", {"feature_id": FEATURE})
         with serve_mcp(app.gateway, app.tokens, lambda _line: None) as url:
-            context = contexts.session_context(app.gateway.kernel, app.root, environ, app.tokens, url)
-            context = replace(context, logins=replace(context.logins, network=network_of(port)))
+            network = network_of(port)
+            context = contexts.session_context(app.gateway.kernel, app.root, environ, app.tokens, url, network=network)
             program = program_of(vendors_of(None, environ)[vendor], choice, environ, context)
             return SessionWorker(program).turn(_input(choice, role))
 
@@ -68,7 +67,7 @@ def _input(choice: ProviderChoice, role: Role) -> WorkerInput:
     )
 
 
-def main(vendor: str, role: str, root: str, port: str) -> None:
+def main(root: str, port: str, vendor: str, role: str) -> None:
     """Print what came of it as JSON."""
     try:
         output = msgspec.to_builtins(turn(vendor, Role(role), Path(root), int(port)))

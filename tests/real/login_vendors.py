@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from tests.real.fake_vendors import Conversation, FakeVendors, Json, Says, gemini_events
+from tests.real.fake_vendors import Conversation, FakeVendors, Json, Says, gemini_events, listening
 
 TOKEN_HOSTS = {"claude": "platform.claude.com", "codex": "auth.openai.com", "gemini": "oauth2.googleapis.com"}
 HOSTS = (*TOKEN_HOSTS.values(), "api.anthropic.com", "chatgpt.com", "cloudcode-pa.googleapis.com")
@@ -114,14 +113,8 @@ class LoginVendors(FakeVendors):
 @contextmanager
 def login_vendors(says: Says, tokens: LoginTokens, folder: Path) -> Iterator[LoginVendors]:
     """Have such a model listen."""
-    with LoginVendors(says, tokens, folder) as model:
-        thread = threading.Thread(target=model.serve_forever)
-        thread.start()
-        try:
-            yield model
-        finally:
-            model.shutdown()
-            thread.join()
+    with LoginVendors(says, tokens, folder) as model, listening(model):
+        yield model
 
 
 class LoginConversation(Conversation):

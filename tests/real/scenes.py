@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from aop.adapters.agents.vendors.catalogue import vendors_of
 from tests.cli.shops import Shop
 from tests.real.conftest import BIN
 from tests.real.fake_vendors import Asked, Call, FakeVendors, Json
@@ -17,25 +19,26 @@ from tests.world import Ran, World, plan_for, run_aop
 
 SECONDS = 240.0
 KEY = "sk-the-real-key-of-a-person-0123456789"
-VARIABLES = {
-    "claude": ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", ""),
-    "codex": ("OPENAI_API_KEY", "OPENAI_BASE_URL", "/v1"),
-    "gemini": ("GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL", ""),
-}
+TRIED = {name: vendor for name, vendor in vendors_of(None, {}).items() if vendor.row.tried}
+VENDORS = ("claude", "codex", "gemini")
+PROGRAMS = (*VENDORS, "opencode", "qwen", "claude-acp")
 PLAN = plan_for("good", files={"create": ["src/good.txt"], "modify": [], "delete": []})
 PATCH = "--- /dev/null\n+++ b/src/good.txt\n@@ -0,0 +1 @@\n+Write good.\n"
 
 
-def needs(program: str) -> None:
-    """Skip the test if a program is not there."""
-    if not (BIN / program).exists():
+def needs(vendor: str) -> None:
+    """Skip the test if the program of an agent is not there."""
+    if not (BIN / TRIED[vendor].program).exists():
         pytest.skip("The programs are not installed: `make real` does that, where there is `npm`.")
 
 
 def environment(vendor: str, model: FakeVendors) -> dict[str, str]:
     """Return what leads an agent to a model of ours."""
-    key, url, below = VARIABLES[vendor]
-    return {"PATH": f"{BIN}:{os.environ['PATH']}", key: KEY, url: model.url + below}
+    row = TRIED[vendor].row
+    assert row.endpoint is not None
+    assert row.key_variable is not None
+    url = model.url + ("/v1" if row.endpoint.family == "openai" else "")
+    return {"PATH": f"{BIN}:{os.environ['PATH']}", row.key_variable: KEY, row.endpoint.url_variable: url}
 
 
 def ran_with(shop: Shop, vendor: str, model: FakeVendors) -> Ran:
@@ -75,6 +78,19 @@ def works(asked: Asked) -> Call | str:
     if tool is None:
         return called(asked, "submit_patch", {"feature_id": "good", "unified_diff": PATCH})
     return Call(name=tool, arguments={"file_path": "src/good.txt", "content": "Write good.\n"})
+
+
+def submits(asked: Asked) -> Call | str:
+    """Plan one file of any feature, and submit it as a patch."""
+    feature = re.search(r"of the feature `(\w+)`", asked.prompt)
+    if feature is None or asked.results:
+        return "done"
+    name = feature[1]
+    if is_planner(asked):
+        plan = plan_for(name, files={"create": [f"src/{name}.txt"], "modify": [], "delete": []})
+        return called(asked, "submit_plan", {"feature_id": name, "plan": plan})
+    patch = f"--- /dev/null\n+++ b/src/{name}.txt\n@@ -0,0 +1 @@\n+Write {name}.\n"
+    return called(asked, "submit_patch", {"feature_id": name, "unified_diff": patch})
 
 
 def is_planner(asked: Asked) -> bool:

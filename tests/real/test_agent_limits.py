@@ -12,7 +12,7 @@ from tests.cli.shops import Shop
 from tests.real.fake_vendors import Asked, Call, fake_vendors
 from tests.real.scenes import (
     PATCH,
-    VARIABLES,
+    VENDORS,
     called,
     is_planner,
     logs,
@@ -45,7 +45,7 @@ def strays(asked: Asked) -> Call | str:
 
 
 @pytest.mark.req("AOP-227")
-@pytest.mark.parametrize("vendor", VARIABLES)
+@pytest.mark.parametrize("vendor", VENDORS)
 def test_what_an_agent_may_not_do_is_refused_and_its_turn_goes_on(tmp_path: Path, vendor: str) -> None:
     needs(vendor)
     shop = Shop(tmp_path)
@@ -73,7 +73,7 @@ def proposals(shop: Shop) -> list[tuple[str, str, str]]:
     return [(line["tool"], line["feature_id"], line["outcome"]) for line in own]
 
 
-@pytest.mark.parametrize("vendor", VARIABLES)
+@pytest.mark.parametrize("vendor", VENDORS)
 def test_an_agent_that_is_over_its_cap_is_stopped_and_a_person_is_asked(tmp_path: Path, vendor: str) -> None:
     needs(vendor)
     shop = Shop(tmp_path, "version: 1\ncost: {max_tokens_per_feature: 40}\n")

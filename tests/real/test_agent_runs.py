@@ -13,7 +13,7 @@ from tests.real.fake_vendors import Asked, Call, fake_vendors
 from tests.real.scenes import (
     KEY,
     PATCH,
-    VARIABLES,
+    VENDORS,
     agent_environments,
     called,
     environment,
@@ -49,7 +49,7 @@ class Watched:
 
 @pytest.mark.req("AOP-229", "AOP-234", "AOP-315")
 @pytest.mark.hostile("K09")
-@pytest.mark.parametrize("vendor", VARIABLES)
+@pytest.mark.parametrize("vendor", VENDORS)
 def test_a_coding_agent_brings_a_feature_to_ready_to_merge_and_never_sees_the_key(tmp_path: Path, vendor: str) -> None:
     needs(vendor)
     shop, watched = Shop(tmp_path), Watched(tmp_path)
@@ -67,7 +67,7 @@ def test_a_coding_agent_brings_a_feature_to_ready_to_merge_and_never_sees_the_ke
     assert files_with(KEY, tmp_path) == []
 
 
-@pytest.mark.parametrize("vendor", VARIABLES)
+@pytest.mark.parametrize("vendor", VENDORS)
 def test_an_agent_is_tried_with_one_real_turn(tmp_path: Path, vendor: str) -> None:
     needs(vendor)
     with fake_vendors(notes) as model:

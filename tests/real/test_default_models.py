@@ -2,41 +2,55 @@
 
 from __future__ import annotations
 
-import os
-import re
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from aop.adapters.agents.vendors.catalogue import vendors_of
 from aop.adapters.models.settings import known_prices
 from aop.brains.conversation import TokenCounts
 from tests.cli.shops import Shop
-from tests.real.conftest import BIN
-from tests.real.fake_vendors import Asked, Call, FakeVendors, fake_vendors
-from tests.real.scenes import KEY, SECONDS, called, files_with, is_planner, logs, needs, requests_of
-from tests.world import World, plan_for, run_aop
+from tests.real.fake_vendors import FakeVendors, fake_vendors
+from tests.real.scenes import (
+    KEY,
+    PROGRAMS,
+    TRIED,
+    environment,
+    files_with,
+    logs,
+    needs,
+    requests_of,
+    submits,
+)
+from tests.world import World, run_aop
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
 
 NAMES = ("one", "two", "three")
-TRIED = {name: vendor for name, vendor in vendors_of(None, {}).items() if vendor.row.tried}
+# AOP ships no price of these.
+OWN_PRICES = {
+    "google:gemini-3.5-flash-lite": {"input": 0.25, "output": 1.5},
+    "openai:qwen3.7-max": {"input": 2.5, "output": 7.5},
+}
 ASKED_TOKENS = TokenCounts(input_tokens=10, output_tokens=5)
 
 
 @pytest.mark.req("AOP-229")
-@pytest.mark.parametrize("provider", ["claude", "codex", "claude-acp"])
+@pytest.mark.parametrize("provider", PROGRAMS)
 def test_three_features_go_from_spec_to_merge_with_the_agent_s_own_model_and_cost_what_the_provider_bills(
     tmp_path: Path, provider: str
 ) -> None:
-    needs(TRIED[provider].program)
-    shop = Shop(tmp_path)
+    needs(provider)
+    # With a cap of cost a model without a price would be a question.
+    shop = Shop(tmp_path, "version: 1\ncost: {max_usd_per_feature: 5}\n")
     shop.wants(*NAMES)
-    with fake_vendors(works) as model:
-        env = environment(provider, model)
+    with fake_vendors(submits) as model:
+        own = tmp_path / "prices.json"
+        own.write_text(json.dumps(OWN_PRICES))
+        env = {**environment(provider, model), "AOP_MODEL_PRICES": str(own)}
         words = ["-fl", str(shop.specs), "--wait", "--agent-provider", provider, "--json"]
-        ran = run_aop(shop.root, "run", *words, env=env, seconds=SECONDS)
+        ran = run_aop(shop.root, "run", *words, env=env, seconds=800)
     assert ran.code == 0, (ran.out, ran.err, requests_of(model), logs(shop))
     assert shop.statuses() == dict.fromkeys(NAMES, "ready_to_merge")
     assert model.keys == {KEY}
@@ -49,32 +63,6 @@ def test_three_features_go_from_spec_to_merge_with_the_agent_s_own_model_and_cos
         merged = run_aop(shop.root, "merge", name, "--yes", "--json")
         assert merged.code == 0, (merged.out, merged.err)
     assert shop.statuses() == dict.fromkeys(NAMES, "merged")
-
-
-def environment(provider: str, model: FakeVendors) -> dict[str, str]:
-    """Return what leads an agent to a model of ours."""
-    row = TRIED[provider].row
-    assert row.endpoint is not None
-    assert row.key_variable is not None
-    url = model.url + ("/v1" if row.endpoint.family == "openai" else "")
-    return {
-        "PATH": f"{BIN}:{os.environ['PATH']}",
-        row.key_variable: KEY,
-        row.endpoint.url_variable: url,
-    }
-
-
-def works(asked: Asked) -> Call | str:
-    """Plan one file, and submit it."""
-    feature = re.search(r"of the feature `(\w+)`", asked.prompt)
-    if feature is None or asked.results:
-        return "done"
-    name = feature[1]
-    if is_planner(asked):
-        plan = plan_for(name, files={"create": [f"src/{name}.txt"], "modify": [], "delete": []})
-        return called(asked, "submit_plan", {"feature_id": name, "plan": plan})
-    patch = f"--- /dev/null\n+++ b/src/{name}.txt\n@@ -0,0 +1 @@\n+Write {name}.\n"
-    return called(asked, "submit_patch", {"feature_id": name, "unified_diff": patch})
 
 
 def spent_on(shop: Shop, name: str) -> Any:

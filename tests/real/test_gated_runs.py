@@ -11,7 +11,7 @@ import pytest
 from tests.gated.agents import PLAN_TEXT, gated_repository
 from tests.gated.scripted import PLAN, calls_for
 from tests.real.fake_vendors import Asked, Call, fake_vendors
-from tests.real.scenes import KEY, VARIABLES, called, environment, files_with, needs, requests_of
+from tests.real.scenes import KEY, VENDORS, called, environment, files_with, needs, requests_of
 from tests.world import World, git, run_aop
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -47,7 +47,7 @@ def answer_in(text: str) -> dict[str, Any]:
 
 
 @pytest.mark.req("GATED-01", "GATED-100", "GATED-107")
-@pytest.mark.parametrize("vendor", VARIABLES)
+@pytest.mark.parametrize("vendor", VENDORS)
 def test_a_coding_agent_takes_a_pull_request_through_red_green_and_refactor(tmp_path: Path, vendor: str) -> None:
     needs(vendor)
     root = gated_repository(tmp_path / "repo")

@@ -22,12 +22,14 @@ from tests.real.conftest import BIN
 from tests.real.fake_vendors import Asked, Call, Says
 from tests.real.login_turn import FEATURE, NOTE, network_of
 from tests.real.login_vendors import TOKEN_HOSTS, LoginTokens, LoginVendors, log_in, login_vendors
-from tests.real.scenes import SECONDS, agent_environments, called, files_with, needs, requests_of
-from tests.world import make_repository
+from tests.real.scenes import SECONDS, agent_environments, called, files_with, needs, requests_of, works
+from tests.world import FILES, make_repository, run_aop
 
-pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
 EXPIRED = -60.0
+MANY_REPLIES = 60
+NO_FILES: Mapping[str, str] = {}
 
 
 class Desk(Struct, frozen=True, kw_only=True):
@@ -48,11 +50,10 @@ class Desk(Struct, frozen=True, kw_only=True):
         path = f"{BIN}:{os.environ['PATH']}"
         return {"PATH": path, "HOME": str(self.home), "HTTPS_PROXY": self.person_proxy, **trusted}
 
-    def turn(self, role: Role) -> Any:
-        """Run one turn of a role; return what it answered, or how it was refused."""
-        words = ["-m", "tests.real.login_turn", self.vendor, role, str(self.root), str(self.model.server_port)]
+    def process(self, module: str, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a module, which gets the repository and the port of the double before its words."""
         ran = subprocess.run(
-            [sys.executable, *words],
+            [sys.executable, "-m", module, str(self.root), str(self.model.server_port), *words],
             cwd=Path(__file__).parents[2],
             env=self.environ,
             capture_output=True,
@@ -60,8 +61,13 @@ class Desk(Struct, frozen=True, kw_only=True):
             check=False,
             timeout=SECONDS,
         )
-        assert ran.returncode == 0, (ran.stderr, logs(self), requests_of(self.model))
         assert not [value for value in self.tokens.values if value in ran.stdout + ran.stderr]
+        return ran
+
+    def turn(self, role: Role) -> Any:
+        """Run one turn of a role; return what it answered, or how it was refused."""
+        ran = self.process("tests.real.login_turn", self.vendor, role)
+        assert ran.returncode == 0, (ran.stderr, logs(self), requests_of(self.model))
         return json.loads(ran.stdout)
 
     @property
@@ -84,12 +90,14 @@ class Watch:
 
 
 @contextmanager
-def desk(vendor: str, folder: Path, *, seconds: float, says: Says | None = None) -> Iterator[tuple[Desk, Watch]]:
+def desk(
+    vendor: str, folder: Path, *, seconds: float, says: Says | None = None, files: Mapping[str, str] = NO_FILES
+) -> Iterator[tuple[Desk, Watch]]:
     """Log a person in for so many seconds."""
     needs(vendor)
     tokens, home = LoginTokens(vendor), folder / "home"
     allowed = f"version: 1\nlogin: {{{vendor}: true}}\n"
-    root = make_repository(folder / "repo", {"src/.keep": "", "agentic/orchestrator/agents.yaml": allowed})
+    root = make_repository(folder / "repo", {**FILES, "agentic/orchestrator/agents.yaml": allowed, **files})
     watch = Watch(folder, tokens.refresh)
     file = log_in(vendor, home, tokens, seconds=seconds)
     with login_vendors(says or watch.says, tokens, folder / "authority") as model:
@@ -154,6 +162,40 @@ def test_a_log_in_that_cannot_be_renewed_is_refused_by_its_name(tmp_path: Path, 
         output = at.turn(Role.PLANNER)
     assert output.get("refused") == "agent_login_expired", output
     assert output["next"] == f"Log in again with `aop agents login {vendor}`."
+
+
+@pytest.mark.parametrize("vendor", TOKEN_HOSTS)
+def test_a_turn_with_a_log_in_ends_after_the_reply_that_reaches_its_cap(tmp_path: Path, vendor: str) -> None:
+    policy = {"agentic/orchestrator/policy.yaml": "version: 1\ncost: {max_tokens_per_feature: 15}\n"}
+    with desk(vendor, tmp_path, seconds=3600, says=_reads_for_ever, files=policy) as (at, _):
+        output = at.turn(Role.BUILDER)
+    assert "It reached the cap of its feature" in output.get("message", ""), (output, logs(at))
+    assert len(at.model.asked) < MANY_REPLIES
+    assert leaks(at) == []
+
+
+@pytest.mark.parametrize("vendor", TOKEN_HOSTS)
+def test_a_whole_run_with_a_log_in_goes_from_spec_to_merge(tmp_path: Path, vendor: str) -> None:
+    spec = tmp_path / "good.md"
+    spec.write_text("Write good.\n")
+    with desk(vendor, tmp_path, seconds=3600, says=works) as (at, _):
+        ran = at.process("tests.real.login_run", "-fi", str(spec), "--wait", "--agent-provider", vendor)
+    assert ran.returncode == 0, (ran.stdout, ran.stderr, logs(at), requests_of(at.model))
+    assert "Refused" not in at.proxy_log
+    shown = run_aop(at.root, "status", "good")
+    assert "self-reported" in shown.out
+    merged = run_aop(at.root, "merge", "good", "--yes")
+    assert merged.code == 0, (merged.out, merged.err)
+    assert at.model.keys == {at.tokens.access}
+    assert leaks(at) == []
+
+
+def _reads_for_ever(asked: Asked) -> Call | str:
+    tools = {"list_directory": {"dir_path": "."}, "Glob": {"pattern": "*"}, "exec_command": {"cmd": "ls"}}
+    tool = next((name for name in tools if name in asked.offered), None)
+    if len(asked.results) >= MANY_REPLIES:
+        return "done"
+    return Call(name="exec", arguments={}, code="text('')") if tool is None else Call(name=tool, arguments=tools[tool])
 
 
 # The shells of the other two are not told of the proxy.

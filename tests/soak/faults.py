@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec import Struct
 
@@ -195,11 +196,40 @@ class Ended(Struct, frozen=True, kw_only=True):
 
     code: int
     said: str
+    missed: bool = False
+    """Whether a full disk met an open that creates nothing, which no full disk refuses."""
 
     @property
     def ending(self) -> str:
         """Return how it ended: `killed`, `failed`, or `answered` as if nothing had been."""
         return "killed" if self.code in _WAS_KILLED else "failed" if self.code else "answered"
+
+
+_TRIES = 5
+
+
+def broken_copy(
+    point: Point,
+    how: How,
+    stage: Stage,
+    scratch: Path,
+    *,
+    program: Sequence[str] = AOP,
+    with_parent: bool = False,
+) -> tuple[Stage, Ended]:
+    """Break the operation on a copy of its repository; return the copy, and how it ended.
+
+    How many files are opened before a point varies a little, so a fault of an open may meet another one: then again.
+    """
+    for _ in range(_TRIES):
+        own = stage.copied(scratch / "broken")
+        ended = broken_at(point, how, own, program=program, with_parent=with_parent)
+        if not ended.missed:
+            return own, ended
+        shutil.rmtree(own.root)
+    # The point was not reached: what is left is what one leaves that nothing breaks.
+    own = stage.copied(scratch / "broken")
+    return own, _ran((*program, *stage.words), own.root)
 
 
 def broken_at(
@@ -212,14 +242,20 @@ def broken_at(
     assert STRACE is not None
     # A full disk stays full; but it lets files be opened that are there, and strace cannot tell which those are.
     on = "+" if how is How.DISK_FULL and point.syscall != "openat" else ""
-    broken = f"{STRACE} -qq -o {os.devnull} -e inject={point.syscall}:{how}:when={point.nth}{on}"
-    if not point.git:
-        return _ran((*broken.split(), *program, *stage.words), stage.root)
-    end_parent = "kill -9 $PPID;" if with_parent else ""
-    with _shim(
-        f'[ "$n" = {point.git} ] || exec {GIT} "$@"\n{broken} {GIT} "$@"; code=$?\n{end_parent} exit $code'
-    ) as path:
-        return _ran((*program, *stage.words), stage.root, path=path)
+    with tempfile.NamedTemporaryFile(prefix="aop-soak-") as trace:
+        broken = f"{STRACE} -qq -o {trace.name} -e inject={point.syscall}:{how}:when={point.nth}{on}"
+        broken += f" -e trace={point.syscall}"
+        if not point.git:
+            ended = _ran((*broken.split(), *program, *stage.words), stage.root)
+        else:
+            end_parent = "kill -9 $PPID;" if with_parent else ""
+            then = f'[ "$n" = {point.git} ] || exec {GIT} "$@"\n{broken} {GIT} "$@"; code=$?\n{end_parent} exit $code'
+            with _shim(then) as path:
+                ended = _ran((*program, *stage.words), stage.root, path=path)
+        if how is How.DISK_FULL and point.syscall == "openat":
+            met = [line for line in Path(trace.name).read_text(errors="replace").splitlines() if "(INJECTED)" in line]
+            return msgspec.structs.replace(ended, missed=any("O_CREAT" not in line for line in met))
+        return ended
 
 
 # Only what the shell does itself: a process for each count would be most of the time.

@@ -33,7 +33,7 @@ from tests.soak.faults import (
     How,
     Point,
     Stage,
-    broken_at,
+    broken_copy,
     quiet_environment,
 )
 from tests.world import World, git
@@ -64,9 +64,8 @@ def outcome_at(
     with_parent: bool = False,
 ) -> Outcome:
     """Break the operation at a point, on a copy of its repository, and look at what is left of it."""
-    own = stage.copied(scratch / "broken")
-    was = before(own)
-    ended = broken_at(point, how, own, program=program, with_parent=with_parent)
+    was = before(stage)
+    own, ended = broken_copy(point, how, stage, scratch, program=program, with_parent=with_parent)
     found = damage(own, was)
     if "Traceback" in ended.said:
         found.append(f"a person is shown a traceback: {ended.said}")

@@ -16,11 +16,12 @@ from aop.gated.session.documents import GatedWorkflow
 from aop.kernel.record.chain import FIRST_HASH, chained_hash
 from aop.kernel.record.documents.questions import Question
 from tests.gated.stages import NAME, brought_to
-from tests.soak.faults import AOP, OPERATION_ID, How, Operation, Point, Stage, broken_at, quiet_environment
+from tests.soak.faults import AOP, OPERATION_ID, How, Operation, Point, Stage, broken_copy, quiet_environment
 from tests.soak.wholeness import Outcome, left_behind, let_time_pass
 from tests.world import World, git
 
 WORKTREE = f".worktrees/{NAME}"
+STRAY = "was not changed with `safe_patch`, and was left out."
 
 
 class Standing(Struct, frozen=True, kw_only=True):
@@ -54,7 +55,7 @@ def standing(root: Path) -> Standing:
     finally:
         world.close()
     assert known is not None
-    workflow = msgspec.to_builtins(known.workflow)
+    workflow = _without_strays(msgspec.to_builtins(known.workflow))
     last = workflow.pop("last_commit_hash", None)
     if last is not None:
         workflow["last_commit"] = _tree(root, last)
@@ -66,6 +67,15 @@ def standing(root: Path) -> Standing:
         questions=questions,
         main=_tree(root, "main"),
     )
+
+
+def _without_strays(value: Any) -> Any:
+    """Leave out the files that a call found changed on disk: the next call names what a killed checkout left."""
+    if isinstance(value, dict):
+        return {name: _without_strays(each) for name, each in value.items()}
+    if isinstance(value, str):
+        return "\n".join(line for line in value.split("\n") if not line.endswith(STRAY))
+    return value
 
 
 def _tree(root: Path, commit: str) -> str:
@@ -94,8 +104,7 @@ def outcome_of(
     point: Point, how: How, stage: Stage, scratch: Path, steps: tuple[Standing, Standing], *, with_parent: bool = False
 ) -> Outcome:
     """Break the call at a point, on a copy of its repository, and look at what is left of it."""
-    own = stage.copied(scratch / "broken")
-    ended = broken_at(point, how, own, with_parent=with_parent)
+    own, ended = broken_copy(point, how, stage, scratch, with_parent=with_parent)
     found = list(_damage(own, *steps))
     if "Traceback" in ended.said:
         found.append(f"a person is shown a traceback: {ended.said}")

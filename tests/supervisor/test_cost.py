@@ -18,7 +18,9 @@ from aop.supervisor.killed_turns import count_killed_turns
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerOutput
 from aop.testing.memory_engine import Memory
 from tests.kernel.tools.worlds import configured, patch_of
+from tests.mcpserver.clients import served
 from tests.supervisor.worlds import ONE, Watched, brought, office
+from tests.web.pages.page_visits import visit
 from tests.world import PATCH, World, files, plan_for, run_aop
 
 TWO = FeatureId("two")
@@ -57,12 +59,15 @@ def sums(spending: Any) -> dict[str, tuple[float | None, int]]:
 # --- sums --------------------------------------------------------------------------------------------
 
 
-def test_what_an_agent_reports_itself_is_marked_wherever_it_is_shown() -> None:
-    counted, told = turn_spending(Usage(cost_usd=0.1)), turn_spending(Usage(cost_usd=0.1, self_reported=True))
-    both = total_of([counted, told])
-    assert both.self_reported_turns == 1
+def test_self_reports_and_estimates_are_marked_where_they_are_summed() -> None:
+    counted, told, guessed = (
+        turn_spending(Usage(cost_usd=0.1, **marks)) for marks in ({}, {"self_reported": True}, {"estimated": True})
+    )
     assert spending_text(counted) == "1 turn, 0.1000 USD, tokens unknown"
-    assert spending_text(both) == "2 turns, 0.2000 USD, tokens unknown, self-reported"
+    assert spending_text(total_of([counted, told])) == "2 turns, 0.2000 USD, tokens unknown, self-reported"
+    both = total_of([counted, told, guessed])
+    assert (both.self_reported_turns, both.estimated_turns) == (1, 1)
+    assert spending_text(both) == "3 turns, 0.3000 USD, tokens unknown, self-reported, partly estimated"
 
 
 def test_what_no_turn_reports_is_unknown_and_ten_cents_ten_times_are_a_dollar() -> None:
@@ -114,6 +119,21 @@ def test_turns_are_summed_by_role_feature_and_run_and_shown_in_status_and_review
     assert words in page.read_text()
 
 
+def test_self_reports_and_estimates_are_marked_at_each_door_that_shows_a_cost(world: World) -> None:
+    world.init("one")
+    usage = {"input_tokens": 7, "output_tokens": 3, "cost_usd": 0.25, "self_reported": True, "estimated": True}
+    spent = {"worker": "builder", "run": "run-1", "provider": "codex", "usage": usage}
+    world.ok("usage.record", role=Role.SYSTEM, feature_id="one", **spent)
+    marks, page = "self-reported, partly estimated", world.root.parent / "page.html"
+    run_aop(world.root, "review", "one", "--html", str(page))
+    shown = {words: run_aop(world.root, *words).out for words in (("status",), ("status", "one"), ("review", "one"))}
+    with served(world.root) as server, visit(world.root, server) as browser:
+        shown |= {(path,): browser.get(path).text for path in ("/board", "/features/one", "/features/one/review")}
+    shown |= {("--html",): page.read_text(), ("watch",): run_aop(world.root, "watch").out}
+    assert {words for words, text in shown.items() if marks not in text} == set()
+    assert "0.25 USD self-reported partly estimated" in shown["status",]  # in the table of features
+
+
 def test_every_turn_is_in_the_journal_also_one_without_an_answer(world: World) -> None:
     with office(world, {ONE: Watched((Role.PLANNER, costing(PLAN, cost_usd=0.25)))}) as at_work:
         at_work.supervisor.submit([ONE])
@@ -122,7 +142,7 @@ def test_every_turn_is_in_the_journal_also_one_without_an_answer(world: World) -
     with world.app.record.read() as view:
         taken = [entry.event.payload for entry in view.journal(kinds=("turn_taken",))][:2]
     reported = {"input_tokens": None, "output_tokens": None, "cached_input_tokens": None, "cost_usd": 0.25}
-    reported |= {"self_reported": False}
+    reported |= {"self_reported": False, "estimated": False}
     common = {"run": run, "provider": "replay", "model": None}
     assert taken == [
         {**common, "worker": "planner", "answered": True, "usage": reported},

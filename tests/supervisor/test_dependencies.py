@@ -6,7 +6,8 @@ import pytest
 
 from aop.core.errors import SpecIngestFailed
 from aop.core.ids import FeatureId
-from aop.supervisor.specs.dependencies import check_dependencies, dependencies_of
+from aop.kernel.features.specs import dependencies_of
+from aop.supervisor.specs.dependencies import check_dependencies
 
 A, B, C = FeatureId("a"), FeatureId("b"), FeatureId("c")
 

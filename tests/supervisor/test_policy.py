@@ -29,11 +29,9 @@ from aop.supervisor.policy.state import (
     Finish,
     PersonAnswered,
     Rest,
-    Resumed,
     Rung,
     RunGates,
     ToolAnswered,
-    TurnPostponed,
     WaitUntil,
     WayCleared,
     WorkerAnswered,
@@ -359,11 +357,6 @@ FAULTS = {
     "agent_timed_out": 1,
     "agent_output_too_large": 1,
     "agent_not_started": 0,
-    "agent_not_logged_in": 0,
-    "agent_login_expired": 1,
-    "agent_login_missing": 0,
-    "agent_login_unsafe": 0,
-    "agent_login_ambiguous": 0,
     "provider_auth_missing": 0,
 }
 
@@ -401,77 +394,6 @@ def test_a_person_is_asked_about_a_fault_by_its_name_and_with_two_choices() -> N
     assert story(run, PersonAnswered(question="?", answer="retry")) == ["ask the builder"]
     _run, ended = step(run, PersonAnswered(question="?", answer="stop"))
     assert ended == Finish(status=Status.BLOCKED, error=crashed)
-
-
-AT = "2026-01-01T23:00:00.000Z"
-TOLD = {
-    "seconds": ({"retry_after_seconds": 90.0}, ["2026-01-01T23:01:30.000Z"] * 2),
-    "a moment": ({"retry_at": "2026-01-02T01:00:00.000Z"}, ["2026-01-02T01:00:00.000Z"] * 2),
-    "a moment that is over": ({"retry_at": "2026-01-01T22:00:00.000Z"}, ["2026-01-01T23:00:01.000Z"] * 2),
-    "too long": ({"retry_after_seconds": 1e9}, ["2026-01-02T23:00:00.000Z"] * 2),
-}
-
-
-@pytest.mark.parametrize(("details", "moments"), TOLD.values(), ids=TOLD)
-def test_a_turn_at_its_quota_waits_until_the_time_that_the_provider_named_and_costs_no_turn(
-    details: dict[str, Any], moments: list[str]
-) -> None:
-    _run, ask = step(NEW, answered("feature.init", status="planning"))
-    assert isinstance(ask, AskWorker)
-    error = {"code": "model_quota_reached", "message": "Limited.", "details": details}
-    run, first = step(NEW, TurnPostponed(ask=ask, error=error, at=AT))
-    run, again = step(run, Resumed())
-    assert (again, run.turns, run.attempts) == (ask, 0, ())
-    run, second = step(run, TurnPostponed(ask=ask, error=error, at=AT))
-    assert [word(first), word(second)] == [f"wait until {moment}" for moment in moments]
-    assert step(run, said(PLAN))[0].quota_waits == 0
-
-
-def test_a_person_is_asked_when_a_wait_for_a_quota_without_a_time_did_not_help() -> None:
-    error = {"code": "model_quota_reached", "message": "Limited.", "details": {"retry_at": ""}}
-    ask = AskWorker(role=Role.PLANNER, instructions="", results=())
-    postponed = TurnPostponed(ask=ask, error=error, at=AT)
-    run, first = step(NEW, postponed)
-    run, asked = step(step(run, Resumed())[0], postponed)
-    assert word(first) == "wait until 2026-01-01T23:01:00.000Z"
-    assert asked == AskPerson(
-        question=(
-            "The model of `one` takes no requests, its provider names no time, and a wait did not help. Limited. If the"
-            " account has no credit, add some first. `resume` tries again now; `stop` keeps the work and blocks the"
-            " feature."
-        ),
-        detail={"error": error},
-        gate="escalation",
-        about="quota",
-        choices=("resume", "stop"),
-    )
-    assert step(run, PersonAnswered(question="?", answer="stop"))[1] == Finish(status=Status.BLOCKED, error=error)
-    resumed, again = step(run, PersonAnswered(question="?", answer="resume"))
-    assert (again, resumed.held_back, resumed.fault) == (ask, None, None)
-    assert word(step(resumed, postponed)[1]) == "ask a person"
-
-
-def test_times_that_always_prove_too_short_are_no_longer_believed() -> None:
-    error = {"code": "model_quota_reached", "message": "Limited.", "details": {"retry_after_seconds": 1.0}}
-    ask = AskWorker(role=Role.PLANNER, instructions="", results=())
-    run, waits = NEW, []
-    for _ in range(7):
-        run, wait = step(run, TurnPostponed(ask=ask, error=error, at=AT))
-        waits.append(word(wait))
-    assert waits == ["wait until 2026-01-01T23:00:01.000Z"] * 5 + [
-        "wait until 2026-01-01T23:32:00.000Z",
-        "wait until 2026-01-02T00:00:00.000Z",
-    ]
-
-
-def test_a_wait_names_its_end_and_its_day_if_that_is_another_one() -> None:
-    error = {"code": "model_quota_reached", "message": "Limited.", "details": {"retry_after_seconds": 7200.0}}
-    ask = AskWorker(role=Role.PLANNER, instructions="", results=())
-    _run, wait = step(NEW, TurnPostponed(ask=ask, error=error, at=AT))
-    assert wait == WaitUntil(
-        until="2026-01-02T01:00:00.000Z",
-        reason="Waits for the model's quota until 2026-01-02 01:00 UTC. Limited.",
-    )
 
 
 def test_an_answer_between_two_crashes_begins_the_count_again() -> None:

@@ -11,8 +11,8 @@ import pytest
 from aop.adapters.agents.workers.replay import RecordedTurn, ReplayWorker, read_transcript
 from aop.core.errors import Fault
 from aop.core.roles import Role
+from aop.kernel.gates.causes import telling_line
 from aop.kernel.record.documents.usage import Usage
-from aop.supervisor.policy.attempts import telling_line
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerInput, WorkerOutput, WorkerRequest
 from tests.supervisor.worlds import ONE
 
@@ -34,6 +34,7 @@ WIRE: Mapping[str, tuple[dict[str, Any], WorkerOutput]] = {
                 "cached_input_tokens": None,
                 "cost_usd": None,
                 "self_reported": False,
+                "estimated": False,
             },
         },
         Note(note="Hello.", usage=Usage(input_tokens=7)),

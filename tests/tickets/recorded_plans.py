@@ -36,14 +36,19 @@ REPORT = {
 
 
 def record_plan(
-    path: Path, plan: ScaffoldPlan = PLAN, *, block: str = BLOCK, files: tuple[str, ...] = ("README.md",)
+    path: Path,
+    plan: ScaffoldPlan = PLAN,
+    *,
+    block: str = BLOCK,
+    more: str = "",
+    files: tuple[str, ...] = ("README.md",),
 ) -> Path:
-    """Record what a model answers to the question of `local_world`, or of a ticket with another block."""
+    """Record what a model answers to the question of `local_world`, or of a ticket with another block and more text."""
     model = RecordingModel(ScriptedModel([answers(plan)]), path, Redactor())
     brain = ModelBrain(model, Prices({}), SystemClock(), Redactor(), CallLimits())
     known, standards = "# The orders service\n\nIt takes orders.\n", "# Standards\n\nUse hexagons.\n"
-    ticket = Ticket(key="SHOP-12", summary="Orders", description=fenced(block), status="To Do")
+    ticket = Ticket(key="SHOP-12", summary="Orders", description=fenced(block) + more, status="To Do")
     material = ScaffoldMaterial(ticket=ticket, files=files, project=known, architecture=standards)
-    question = scaffolding_prompt(scaffolding_mission(fenced(block)), material, fence=FENCE)
+    question = scaffolding_prompt(scaffolding_mission(ticket.description), material, fence=FENCE)
     asyncio.run(brain.generate_structured(question, ScaffoldPlan))
     return path

@@ -34,6 +34,8 @@ class LoopLimits(Struct, frozen=True, kw_only=True):
     max_seconds: float = 600.0
     max_tokens: int | None = None
     max_cost_usd: float | None = None
+    uncapped: frozenset[str] = frozenset()
+    """The models without a price that a person lets work beyond a limit of cost, as `provider:model`."""
     max_calls_in_reply: int = 16
     max_observation_chars: int = 25_000
     """The part of a tool's answer that the model is shown."""
@@ -68,9 +70,13 @@ def limit_reached(limits: LoopLimits, spent: LoopUsage) -> Limit | None:
         return Limit.TIME
     if limits.max_tokens is not None and tokens_left(limits.max_tokens, spent) <= 0:
         return Limit.TOKENS
-    if limits.max_cost_usd is not None and (spent.cost_usd is None or spent.cost_usd >= limits.max_cost_usd):
+    if limits.max_cost_usd is not None and _is_cost_reached(limits.max_cost_usd, limits.uncapped, spent.cost_usd):
         return Limit.COST
     return None
+
+
+def _is_cost_reached(most: float, uncapped: frozenset[str], cost_usd: float | None) -> bool:
+    return not uncapped if cost_usd is None else cost_usd >= most
 
 
 def next_call_limits(limits: LoopLimits, spent: LoopUsage, usual: CallLimits) -> CallLimits:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import msgspec
 
 from aop.brains.conversation import Model, PassedOver, Reply, Request
-from aop.core.errors import Fault, ModelRateLimited, ModelUnavailable, ModelUnreachable, Refusal
+from aop.core.errors import Fault, ModelPaymentRequired, ModelRateLimited, ModelUnavailable, ModelUnreachable, Refusal
 
-PASSED_OVER = (ModelUnreachable, ModelRateLimited, ModelUnavailable)
+PASSED_OVER = (ModelUnreachable, ModelRateLimited, ModelPaymentRequired, ModelUnavailable)
 """Failures of the endpoint, not of the request: the next model is asked."""
 
 

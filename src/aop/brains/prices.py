@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Annotated, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -12,17 +13,18 @@ from aop.brains.conversation import TokenCounts
 from aop.core.errors import InvalidConfiguration
 
 _MILLION = 1_000_000
+Dollars: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
 _DATED = re.compile(r"(.+?)-(?:\d{8}|\d{4}-\d{2}-\d{2})")
 
 
 class Price(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """US dollars for a million tokens."""
 
-    input: float
-    output: float
-    cache_read: float | None = None
+    input: Dollars
+    output: Dollars
+    cache_read: Dollars | None = None
     """None: the price of other input."""
-    cache_write: float | None = None
+    cache_write: Dollars | None = None
     above: int | None = None
     """Above this number of input tokens, all tokens of the request have the price `long`."""
     long: Price | None = None

@@ -320,7 +320,8 @@ class ToolLoop(Struct, frozen=True, kw_only=True):
         return spent.with_reply(reply.usage, cost)
 
     def _refuse_unknown_prices(self) -> None:
-        unknown = [name for name in self.model.names if self.prices.of(name) is None]
+        names = [name for name in self.model.names if name not in self.limits.uncapped]
+        unknown = [name for name in names if self.prices.of(name) is None]
         if self.limits.max_cost_usd is not None and unknown:
             raise errors.ModelPriceUnknown(
                 f"The price of `{unknown[0]}` is unknown, so a cost limit cannot be enforced.", models=unknown

@@ -39,7 +39,7 @@ GROUPS = {
         "pause": "start no new turns and gates, of one feature or of all",
         "resume": "end a pause, and continue what a stopped or killed run left unfinished",
         "retry": "restart a failed or blocked feature where it stopped",
-        "stop": "stop the current run; `aop resume` continues it",
+        "stop": "stop the current run, which `aop resume` continues, or one feature",
         "gated": "take one agent through a plan, one checked step at a time",
     },
     ("forge", "contracts from an idea or a repository"): {
@@ -56,7 +56,9 @@ GROUPS = {
         "sync": "bring the checkout of the base branch up to the branch, and lose no local change",
     },
     ("change", "change a feature"): {
-        "request-changes": "ask for changes of a feature; the next turn of its agent gets the text",
+        "comment": "comment on lines, on a clause of the plan or on the whole feature; a draft until it is sent",
+        "comments": "list your drafts and all comments that were sent, with what became of each",
+        "request-changes": "send your drafts and a text; the next turn of the feature's agent gets them",
         "reject": "reject the approach of a feature; it is planned again",
         "take": "take your edits in a feature's worktree as a patch, after showing them",
         "undo": "go back one step of a feature, after listing its trees",
@@ -85,10 +87,17 @@ GROUPS = {
     },
     ("history", "history and cleanup"): {
         "logs": "print events and calls, and follow new ones",
+        "report": "show waves, merges, failures, costs, times, the journal, or a past board",
         "replay": "show what happened in a run, step by step",
         "evidence": "prove that the record is unchanged, or pack the evidence on one feature",
+        "record": "say where the record is, and move it into a database or back",
         "gc": "find what belongs to no feature or to a merged one, and remove it with `--apply`",
         "redact": "print a text without its secrets",
+    },
+    ("history", "many machines"): {
+        "platform": "make the queues for workers in the database, or say what is in them",
+        "worker": "take gate runs of other machines, or let a worker end after its current runs",
+        "workers": "list the workers of all machines",
     },
 }
 _OWN = 0o077

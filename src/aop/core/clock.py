@@ -18,6 +18,9 @@ class Clock(Protocol):
     def boot_id(self) -> str:
         """Return what tells this start of the machine from every other; boot seconds of two starts compare nothing."""
 
+    def lease_seconds(self) -> tuple[str, float]:
+        """Return the clock by which leases end, and its seconds: this start of the machine, or a shared database."""
+
     def pause(self, seconds: float) -> None:
         """Return after so many seconds."""
 

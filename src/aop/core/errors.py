@@ -297,6 +297,142 @@ class RecordTooNew(Refusal):
     hint = "Update AOP to the version that last worked on this repository, or a newer one. The record is unchanged."
 
 
+class RecordMoved(Refusal):
+    """The record of this repository is kept elsewhere by now."""
+
+    code = "record_moved"
+    move = Move.CORRECT_USAGE
+    hint = (
+        "Set AOP_DATABASE to the database that the record was moved to, or unset it if the record was moved back."
+        " A move that was interrupted is finished by the same `aop record move`."
+    )
+
+
+class RecordNotMoved(Refusal):
+    """AOP_DATABASE is set, but the record of this repository is still the file in it."""
+
+    code = "record_not_moved"
+    move = Move.CORRECT_USAGE
+    hint = "Move it with `aop record move`, or unset AOP_DATABASE."
+
+    def __init__(self, address: str) -> None:
+        super().__init__(f"The record of this repository is `.aop/record.db`, not in {address}.", address=address)
+
+
+class RecordElsewhere(Refusal):
+    """The record belongs to a folder of another name, or on another machine."""
+
+    code = "record_elsewhere"
+    move = Move.CORRECT_USAGE
+    hint = (
+        "Work in that folder, set AOP_HUB there and here to share the record, or set AOP_REPOSITORY to another name for"
+        " this repository. If that folder is gone"
+        " for good, or its machine has a new name, take the record with `aop record adopt`."
+    )
+
+    def __init__(self, name: str, home: str) -> None:
+        super().__init__(f"The record of `{name}` in this database belongs to `{home}`.", repository=name, home=home)
+
+
+class RecordNotEmpty(Refusal):
+    """A record cannot be moved onto another one."""
+
+    code = "record_not_empty"
+    move = Move.CORRECT_USAGE
+    hint = "Nothing changed. Choose another database, or another name with AOP_REPOSITORY."
+
+
+class DatabaseUnavailable(Refusal):
+    """The database of the record cannot be reached, or does not let AOP in."""
+
+    code = "database_unavailable"
+    move = Move.RETRY
+    hint = "Start the database, or correct AOP_DATABASE (postgresql://USER@HOST:PORT/NAME); then repeat the command."
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(f"The database {address} cannot be used: {reason}", address=address)
+
+
+class DatabaseNotAop(Refusal):
+    """The database has a schema `aop` that AOP did not make."""
+
+    code = "database_not_aop"
+    move = Move.CORRECT_USAGE
+    hint = "Nothing changed. Choose another database in AOP_DATABASE."
+
+
+class PlatformMissing(Refusal):
+    """The database has no queues for workers."""
+
+    code = "platform_missing"
+    move = Move.CORRECT_USAGE
+    hint = "Make them once, as the owner of the database: aop platform init."
+
+
+class PoolerUnsupported(Refusal):
+    """The address is that of a pooler which gives each transaction another connection."""
+
+    code = "pooler_unsupported"
+    move = Move.CORRECT_USAGE
+    hint = "Set AOP_DATABASE to the database itself, or to a pooler in session mode."
+
+    def __init__(self, address: str) -> None:
+        super().__init__(
+            f"At {address} a transaction pooler answers: locks and notifications of a worker would get lost.",
+            address=address,
+        )
+
+
+class WorkerVersion(Refusal):
+    """The worker knows another shape of runs than the platform."""
+
+    code = "worker_version"
+    move = Move.CORRECT_USAGE
+    hint = "Install the AOP that made the platform; if this one is newer, take it there: aop platform init."
+
+    def __init__(self, known: int, wanted: int) -> None:
+        super().__init__(
+            f"This AOP serves runs of shape {known}, and the platform has runs of shape {wanted}.",
+            known=known,
+            wanted=wanted,
+        )
+
+
+class UnknownWorker(Refusal):
+    """No living worker has this id."""
+
+    code = "unknown_worker"
+    move = Move.ADAPT
+    hint = "List the workers: aop workers."
+
+    def __init__(self, worker: str) -> None:
+        super().__init__(f"No living worker has the id `{worker}`.", worker=worker)
+
+
+class HubMissing(Refusal):
+    """Several machines share the record, and this one has no hub."""
+
+    code = "hub_missing"
+    move = Move.CORRECT_USAGE
+    hint = "Set AOP_HUB to the git repository that the other machines have. For one folder alone: `aop record adopt`."
+
+
+class HubUnavailable(Refusal):
+    """The git repository through which commits reach other machines cannot be used."""
+
+    code = "hub_unavailable"
+    move = Move.RETRY
+    hint = "Correct AOP_HUB, or the rights of its git; then send the same call again. Nothing was recorded."
+
+
+class WorkerFailed(Refusal):
+    """A worker could not carry out a gate run; nothing is known about the tree."""
+
+    code = "worker_failed"
+    move = Move.RETRY
+    hint = "Look at the worker's output, and send the same call again. Nothing was recorded."
+
+
 class InvalidFeatureSlug(Refusal):
     """The text cannot be a feature id."""
 
@@ -907,6 +1043,21 @@ class UnknownQuestion(Refusal):
         super().__init__(f"There is no question `{question_id}`.{meant}", question_id=question_id)
 
 
+class UnknownComment(Refusal):
+    """The feature has no draft of this number by this person."""
+
+    code = "unknown_comment"
+    hint = "List your drafts with `feature.comments`; what was sent stays as it is."
+
+
+class TooManyComments(Refusal):
+    """The feature has as many comments as it can keep."""
+
+    code = "too_many_comments"
+    move = Move.PROVE
+    hint = "Send the drafts with `feature.request_changes`, or delete some with `feature.comment_delete`."
+
+
 class UnknownRun(Refusal):
     """The record has no run of this name."""
 
@@ -995,7 +1146,53 @@ class AgentNotStarted(NoUsableAnswer):
     hint = "Install the program or correct its command, and check it with `aop agents` and `aop agents test PROVIDER`."
 
 
-class AgentNotLoggedIn(NoUsableAnswer):
+class ProviderTrouble(NoUsableAnswer):
+    """The provider of the model has an error of its own (HTTP status 5xx)."""
+
+    code = "provider_failed"
+    move = Move.WAIT
+    hint = "The features of this provider wait and try again; `aop resume FEATURE` tries at once."
+
+
+class ProviderOverloaded(ProviderTrouble):
+    """The provider of the model is overloaded."""
+
+    code = "provider_overloaded"
+
+
+class ProviderUnreachable(ProviderTrouble):
+    """The provider of the model does not accept a connection."""
+
+    code = "provider_unreachable"
+
+
+class ProviderTimedOut(ProviderTrouble):
+    """The provider of the model did not answer, or not to the end, in time."""
+
+    code = "provider_timed_out"
+
+
+class ProviderAnswerCutOff(ProviderTrouble):
+    """An answer of the model's provider ended before it was complete."""
+
+    code = "provider_answer_cut_off"
+
+
+class ProviderAnswerMalformed(ProviderTrouble):
+    """An answer of the model's provider is not that of a model."""
+
+    code = "provider_answer_malformed"
+
+
+class ProviderPaymentRequired(ProviderTrouble):
+    """The account at the model's provider has no credit left, or is not paid."""
+
+    code = "provider_payment_required"
+    move = Move.ASK_PERSON
+    hint = "Add credit to the account, or use another key, and answer the question in `aop inbox`."
+
+
+class AgentNotLoggedIn(ProviderTrouble):
     """The coding agent has no log-in, or its key was rejected."""
 
     code = "agent_not_logged_in"
@@ -1062,7 +1259,7 @@ class AgentOutputTooLarge(NoUsableAnswer):
     hint = "Answer with one short JSON object; print nothing else."
 
 
-class ModelQuotaReached(NoUsableAnswer):
+class ModelQuotaReached(ProviderTrouble):
     """The provider of the model limits requests, or the quota is used up."""
 
     code = "model_quota_reached"
@@ -1274,6 +1471,14 @@ class ModelRateLimited(Refusal):
     code = "model_rate_limited"
     move = Move.WAIT
     hint = "Wait for `retry_after_seconds`, if it is known, and try again; or configure a second model."
+
+
+class ModelPaymentRequired(Refusal):
+    """The account at the provider has no credit left, or is not paid."""
+
+    code = "model_payment_required"
+    move = Move.ASK_PERSON
+    hint = "Add credit to the account, or use another key."
 
 
 class ModelUnavailable(Refusal):

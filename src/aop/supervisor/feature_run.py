@@ -232,21 +232,22 @@ class FeatureRuns:
             if not put.ok:
                 return state.ToolAnswered(result=put)
             topic = str(put.data["question_id"])
-        if self._is_question_open(topic):
-            choices = asked.choices or ((YES, "TEXT") if asked.prerequisite else ("TEXT",))
-            how = f"aop answer {topic} {'|'.join(choices)}"
-            self._tell(feature.feature_id, f"asks: {asked.question} ({how})")
+        self._tell_question(feature.feature_id, asked, topic)
         self._board.put(feature.feature_id, BoardEntry(does="asks", run_id=run.run_id, topic=topic))
         said = await run.ask(topic)
         if said == NOBODY:
             return state.NobodyAnswered(question=asked.question)
         return state.PersonAnswered(question=asked.question, answer=str(said))
 
-    def _is_question_open(self, question_id: str) -> bool:
-        """Tell whether a question is unanswered: a resumed run passes questions that were answered long ago."""
+    def _tell_question(self, name: FeatureId, asked: state.AskPerson, topic: str) -> None:
+        """Tell of an open question: a resumed run passes those that were answered long ago, another feature told it."""
         with self._gateway.kernel.record.read() as view:
-            question = view.get(Question, question_id)
-        return question is None or question.is_open
+            question = view.get(Question, topic)
+        if question is not None and question.is_open and question.feature_id != name:
+            self._tell(name, f"waits for the answer to {topic} of {question.feature_id}")
+        elif question is None or question.is_open:
+            choices = asked.choices or ((YES, "TEXT") if asked.prerequisite else ("TEXT",))
+            self._tell(name, f"asks: {asked.question} (aop answer {topic} {'|'.join(choices)})")
 
     async def _put_question(self, run: Steps, feature: FeatureRun, asked: state.AskPerson, number: int) -> ToolResult:
         arguments = {
@@ -254,6 +255,7 @@ class FeatureRuns:
             "text": asked.question,
             "detail": asked.detail,
             "about": asked.about,
+            "since": asked.since or None,
             "choices": list(asked.choices),
             "default": asked.default,
             "prerequisite": plain(asked.prerequisite),
@@ -303,8 +305,8 @@ class FeatureRuns:
         return state.Resumed()
 
     async def _wait_until(self, run: Run, feature: FeatureRun, wait: state.WaitUntil, number: int) -> Event:
-        """Wait for the model's quota; the record has the time, and the supervisor looks at its clock."""
-        given = {"until": wait.until, "reason": wait.reason[:2000]}
+        """Wait for the model's provider; the record has the time, and the supervisor looks at its clock."""
+        given = {"provider": wait.provider, "until": wait.until, "trouble": wait.reason[:2000], "since": wait.since}
         call = state.CallTool(role=Role.SYSTEM, tool="run.wait", arguments=given)
         put = await run.step(
             f"quota{number}", lambda: self._work.call_tool(f"{run.run_id}.{number}", feature.feature_id, call)

@@ -35,6 +35,8 @@ class Notice(Struct, frozen=True, kw_only=True):
     feature_id: FeatureId
     title: str
     text: str
+    url: str = ""
+    """The address of its row on the pages, which lets nobody in; empty while no server runs."""
 
 
 class Notifier(Protocol):
@@ -121,6 +123,15 @@ def end_notice(state: FeatureState) -> Notice:
         title=f"{state.feature_id} is {state.status.replace('_', ' ')}",
         text=how if kind is NoticeKind.READY else _one_line(state.status_reason),
     )
+
+
+def row_path(notice: Notice) -> str:
+    """Return the row of the inbox page that a notice is about."""
+    if notice.kind is NoticeKind.READY:
+        return f"/#row-approval-{notice.feature_id}"
+    if notice.kind in (NoticeKind.BLOCKED, NoticeKind.FAILED):
+        return f"/#row-stuck-{notice.feature_id}"
+    return f"/#row-question-{notice.event_id.split(':')[1]}"
 
 
 def _one_line(text: str) -> str:

@@ -19,10 +19,10 @@ from aop.kernel.gateway.principals import SUPERVISOR, Principal
 from aop.kernel.merges.base_moves import ready_features_behind
 from aop.kernel.record.documents.features import TERMINAL, FeatureState
 from aop.kernel.record.documents.questions import Question
-from aop.kernel.record.documents.runs import QuotaWait, WorkRequest
+from aop.kernel.record.documents.runs import WorkRequest
 from aop.kernel.record.port import Event as JournalEvent
 from aop.kernel.record.port import newest_seq
-from aop.kernel.record.requests import is_paused
+from aop.kernel.record.requests import is_paused, wait_of
 from aop.supervisor.board import NOBODY, Board, BoardEntry
 from aop.supervisor.feature_run import AGAIN, PRIORITY, WAY, FeatureOrder, RunLimits
 from aop.supervisor.notices import Attention
@@ -227,10 +227,10 @@ class Supervisor:
             return None if is_paused(view, feature_id) else "resumed"
 
     def _end_of_wait(self, feature_id: FeatureId) -> Json:
-        """Return the answer to a feature that waits for a quota, when its time has come or a person ended the wait."""
+        """Return the answer to a feature that waits for a provider, when its time has come or a person ended it."""
         kernel = self._gateway.kernel
         with kernel.record.read() as view:
-            wait = view.get(QuotaWait, feature_id)
+            wait = wait_of(view, feature_id)
         if wait is not None and not wait.is_over(kernel.clock.now()):
             return None
         if wait is not None:

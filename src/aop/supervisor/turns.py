@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import Struct
 
-from aop.core.errors import Json, ModelQuotaReached, Refusal, SecretDetected, UnknownFeature
+from aop.core.errors import Json, ProviderTrouble, Refusal
 from aop.core.ids import FeatureId
 from aop.core.redaction.redactor import mask_json
 from aop.core.roles import Role
@@ -17,20 +17,24 @@ from aop.core.run import Steps
 from aop.core.text.counts import count
 from aop.kernel.config.gates import Mode
 from aop.kernel.config.policy import CollisionStrategy
-from aop.kernel.features.change_requests import ChangeRequest, RequestKind, open_requests, requests_for
-from aop.kernel.gates.qa_index import Mark
-from aop.kernel.gateway.calls import Envelope, Kernel
+from aop.kernel.features.requests.change_requests import (
+    ChangeRequest,
+    RequestKind,
+    open_requests,
+    requests_for,
+)
+from aop.kernel.gates.causes import telling_line
+from aop.kernel.gateway.calls import Envelope
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.merges.base_moves import is_behind
-from aop.kernel.patches.stored_patches import StoredPatch, full_patch, storable_patch
-from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.patches.stored_patches import StoredPatch, full_patch
+from aop.kernel.record.documents.features import TERMINAL, FeatureState
 from aop.kernel.record.documents.gate_runs import Verdict
 from aop.kernel.record.documents.usage import Overrun
 from aop.kernel.record.requests import is_paused
 from aop.kernel.record.spending import overrun
 from aop.supervisor.advice import Advice, Adviser, Ask
-from aop.supervisor.policy.attempts import telling_line
 from aop.supervisor.policy.conflicts import FOLLOW_BASE, has_conflict, is_known_to
 from aop.supervisor.policy.state import (
     AskWorker,
@@ -41,7 +45,8 @@ from aop.supervisor.policy.state import (
     WorkerAnswered,
     WorkerFailed,
 )
-from aop.supervisor.workers import PatchProposal, ProviderChoice, ToolResult, Worker, WorkerInput, WorkerOutput
+from aop.supervisor.policy.troubles import held_back, trouble_facts, with_waits
+from aop.supervisor.workers import ProviderChoice, ToolResult, Worker, WorkerInput, WorkerOutput, without_secrets
 
 GISTS: Mapping[str, Callable[[Any], str]] = {
     "feature.init": lambda made: f"{made['worktree_path']}, cut from {made['base_branch']}",
@@ -54,11 +59,16 @@ GISTS: Mapping[str, Callable[[Any], str]] = {
     "qa.test_index_update": lambda updated: _counts_text(updated["hunk_counts"]),
     "run.wait": lambda waits: str(waits["reason"]),
     "feature.log_append": lambda noted: str(noted["note"]),
+    "feature.answer_comments": lambda said: f"{count(len(said['answered']), 'comment')} answered",
 }
 """The progress line for a tool's answer."""
 
+SAY_OF_EACH = "Say of each in `comments`, by its `number`, the `word` `done`, or `declined` with a `reason`."
 FOLLOW: Mapping[RequestKind, str] = {
-    "changes": "A person requests changes: see `feature.request_changes` in the last results. Make them.",
+    "changes": "A person requests changes: see `feature.request_changes` in the last results. Make them."
+    f" {SAY_OF_EACH} If nothing has to change, answer with a NOTE that has them.",
+    "plan": "A person comments on the plan: see `feature.request_changes` in the last results, with the `clause` that"
+    f" each is about. Submit the whole plan as its next version, with `revision_of`. {SAY_OF_EACH}",
     "rejection": "A person rejected the approach: see `feature.reject` in the last results. Plan another one. If"
     " `context_bundle.plan` has a plan, submit the whole plan as its next version, with `revision_of`.",
 }
@@ -74,11 +84,17 @@ class Staff(Protocol):
     def choice(self, role: Role) -> ProviderChoice:
         """Return the coding agent chosen for a role."""
 
+    def model_provider(self, role: Role) -> str:
+        """Return the name of the provider whose models a role uses; its features share waits and questions."""
+
     def worker(self, feature_id: FeatureId, role: Role) -> Worker:
         """Return the worker for a feature and role."""
 
     def prompt(self, role: Role) -> str:
         """Return the prompt of a role."""
+
+    def unpriced_model(self, role: Role) -> str:
+        """Return the model of a role if it is known to have no price, else nothing."""
 
 
 class Turn(Struct, frozen=True, kw_only=True):
@@ -168,10 +184,14 @@ class Work:
         with self._gateway.kernel.record.read() as view:
             return is_paused(view, feature_id)
 
-    def _is_gone(self, feature_id: FeatureId) -> bool:
-        """Tell whether the feature was deleted: its turns would be paid for nothing."""
+    def _ended(self, feature_id: FeatureId) -> ToolAnswered | None:
+        """Return the state of a feature whose turns would be paid for nothing: deleted, stopped or merged."""
         with self._gateway.kernel.record.read() as view:
-            return view.get(FeatureState, feature_id) is None
+            state = view.get(FeatureState, feature_id)
+        if state is not None and state.status not in TERMINAL:
+            return None
+        answer = self._call(Role.ORCHESTRATOR, "feature.state_get", {"feature_id": feature_id})
+        return ToolAnswered(result=_result("feature.state_get", answer))
 
     def _run_gates(self, operation: str, gate: Gate) -> Json:
         if self._is_paused(gate.feature_id):
@@ -221,36 +241,49 @@ class Work:
         return await run.step("turn", lambda: asyncio.to_thread(self._take_turn, run.run_id, turn))
 
     def _take_turn(self, operation: str, turn: Turn) -> Json:
-        if self._is_gone(turn.feature_id):
-            gone = ToolResult(tool="feature.state_get", ok=False, error=UnknownFeature(turn.feature_id).as_error())
-            return plain(ToolAnswered(result=gone))
+        ended = self._ended(turn.feature_id)
+        if ended is not None:
+            return plain(ended)
         if self._is_paused(turn.feature_id):
             return HELD_BACK
         followed = self.follow_base(turn.feature_id)
         if followed is not None and has_conflict(followed) and not is_known_to(turn.ask.results, followed):
             return plain(ToolAnswered(result=followed))
-        spender = self._spender(turn)
+        spender, kernel = self._spender(turn), self._gateway.kernel
         over = self._overrun(spender)
         if over is not None:
             return plain(TurnWithheld(ask=turn.ask, over=over))
-        begun = self._begin_usage(spender)
+        provider = self._staff.model_provider(turn.ask.role)
+        with kernel.record.read() as view:
+            held = held_back(view, provider, turn.feature_id, turn.ask, kernel.clock.now())
+        taken = held or self._taken_turn(operation, turn, spender, provider)
+        # A turn that a person stopped is not the agent's failure.
+        return plain((self._ended(turn.feature_id) if isinstance(taken, WorkerFailed) else None) or taken)
+
+    def _taken_turn(
+        self, operation: str, turn: Turn, spender: _Spender, provider: str
+    ) -> WorkerAnswered | WorkerFailed | TurnPostponed:
+        """Let the worker answer, and record what its turn cost."""
+        kernel, role = self._gateway.kernel, turn.ask.role
+        since, begun = kernel.now(), self._begin_usage(spender)
         try:
             requests = self._hand_requests(operation, turn)
-            said = self._staff.worker(turn.feature_id, turn.ask.role).turn(self._input(turn, requests))
-            output = without_secrets(said, self._gateway.kernel, turn.feature_id)
+            said = self._staff.worker(turn.feature_id, role).turn(self._input(turn, requests))
+            output = without_secrets(said, kernel, turn.feature_id)
         except Refusal as refusal:
             error = self._masked(refusal.as_error())
-            self._tell(turn.feature_id, f"{turn.ask.role}: failed: {error['message']}")
+            self._tell(turn.feature_id, f"{role}: failed: {error['message']}")
+            trouble = trouble_facts(error) if isinstance(refusal, ProviderTrouble) else None
             # A failed turn costs money too.
-            self._record_usage(operation, begun, spender, refusal.facts.get("usage"), answered=False)
-            if isinstance(refusal, ModelQuotaReached):
-                return plain(TurnPostponed(ask=turn.ask, error=error, at=self._gateway.kernel.now()))
-            return plain(WorkerFailed(error=error))
-        usage = msgspec.to_builtins(output.usage)
-        self._record_usage(operation, begun, spender, usage, answered=True, session=output.session)
+            self._record_usage(operation, begun, spender, refusal.facts.get("usage"), answered=False, trouble=trouble)
+            met = TurnPostponed(ask=turn.ask, error=error, at=kernel.now(), provider=provider, since=since)
+            with kernel.record.read() as view:
+                return WorkerFailed(error=error) if trouble is None else with_waits(view, met, turn.feature_id)
+        more = {"session": output.session or None, "model_provider": provider}
+        self._record_usage(operation, begun, spender, msgspec.to_builtins(output.usage), answered=True, **more)
         where = f" in the session {output.session}" if output.session else ""
-        self._tell(turn.feature_id, f"{turn.ask.role}: answers with {_type_of(output)}{where}")
-        return plain(WorkerAnswered(output=output))
+        self._tell(turn.feature_id, f"{role}: answers with {_type_of(output)}{where}")
+        return WorkerAnswered(output=output)
 
     def _masked(self, error: Mapping[str, Json]) -> Any:
         return mask_json(error, self._gateway.kernel.redact.mask_secrets)
@@ -258,7 +291,8 @@ class Work:
     def _overrun(self, spender: _Spender) -> Overrun | None:
         kernel = self._gateway.kernel
         with kernel.record.read() as view:
-            return overrun(view, kernel.config().policy.cost, spender.feature_id, spender.run)
+            unpriced = "" if spender.worker is Role.ORCHESTRATOR else self._staff.unpriced_model(spender.worker)
+            return overrun(view, kernel.config().policy.cost, spender.feature_id, spender.run, unpriced=unpriced)
 
     def _begin_usage(self, spender: _Spender) -> str:
         """Record the start of a turn; return its name, new after each crash, or an empty text for a deleted feature."""
@@ -266,9 +300,9 @@ class Work:
         return str(answer.data["turn"]) if answer.ok else ""
 
     def _record_usage(
-        self, operation: str, begun: str, spender: _Spender, usage: Json, *, answered: bool, session: str = ""
+        self, operation: str, begun: str, spender: _Spender, usage: Json, *, answered: bool, **more: Json
     ) -> None:
-        facts = {"turn": begun, "usage": usage, "answered": answered, "session": session or None}
+        facts = {"turn": begun, "usage": usage, "answered": answered, **more}
         arguments = {**msgspec.to_builtins(spender), **facts}
         if begun:
             # The key begins as all operations of the feature's run do; a repeated turn is counted again.
@@ -295,12 +329,12 @@ class Work:
 
     def _input(self, turn: Turn, requests: tuple[ChangeRequest, ...]) -> WorkerInput:
         role, choice = turn.ask.role, self._staff.choice(turn.ask.role)
-        words = FOLLOW[requests[0].kind] if requests else ""
+        words = dict.fromkeys(FOLLOW[request.kind] for request in requests)
         return WorkerInput(
             role=role,
             feature_id=turn.feature_id,
             context_bundle=self._context(role, turn.feature_id),
-            instructions="\n\n".join(filter(None, [self._staff.prompt(role), turn.ask.instructions, words])),
+            instructions="\n\n".join(filter(None, [self._staff.prompt(role), turn.ask.instructions, *words])),
             last_tool_results=(*map(_request_result, requests), *turn.ask.results),
             provider=choice.provider,
             model=choice.model,
@@ -322,20 +356,6 @@ class Work:
         who = Principal(role=role, actor=f"{role}:{feature_id}", features=frozenset({feature_id}))
         key = None if operation is None else operation.replace("/", ".")
         return self._gateway.call(who, tool, arguments, operation_id=key)
-
-
-def without_secrets(output: WorkerOutput, kernel: Kernel, feature_id: FeatureId) -> WorkerOutput:
-    """Return an answer with its secrets masked; in a patch they are refused. Raises: SecretDetected, UnknownFeature."""
-    if not isinstance(output, PatchProposal):
-        said: WorkerOutput = msgspec.convert(mask_json(plain(output), kernel.redact.mask_secrets), WorkerOutput)
-        return said
-    marks = msgspec.convert(mask_json(plain(output.qa_index), kernel.redact.mask_secrets), tuple[Mark, ...])
-    try:
-        kept = storable_patch(kernel, feature_id, output.unified_diff)
-    except SecretDetected as refusal:
-        refusal.facts["usage"] = plain(output.usage)
-        raise
-    return msgspec.structs.replace(output, unified_diff=kept.unified_diff, patch_blob=kept.patch_blob, qa_index=marks)
 
 
 def plain(value: Any) -> Json:

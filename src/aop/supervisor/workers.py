@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
+from aop.core.errors import SecretDetected
 from aop.core.ids import FeatureId, ObjectId
+from aop.core.redaction.redactor import mask_json
 from aop.core.roles import Role
+from aop.kernel.features.requests.change_requests import CommentAnswer
 from aop.kernel.gates.qa_index import Mark
+from aop.kernel.gateway.calls import Kernel
+from aop.kernel.patches.stored_patches import storable_patch
 from aop.kernel.record.documents.usage import Usage
 
 
@@ -61,6 +67,8 @@ class PlanSubmission(Output, frozen=True, kw_only=True, tag="PLAN_SUBMISSION"):
     plan: Mapping[str, Any]
     obligations: tuple[Mapping[str, Any], ...] | None = None
     """The treatment of each obligation; beside the plan, because the plan's schema has no field for it."""
+    comments: tuple[CommentAnswer, ...] = ()
+    """The worker's word about people's comments, for `feature.answer_comments`."""
 
 
 class PatchProposal(Output, frozen=True, kw_only=True, tag="PATCH"):
@@ -71,6 +79,8 @@ class PatchProposal(Output, frozen=True, kw_only=True, tag="PATCH"):
     """Set by AOP: the blob of a patch that shows a secret of its file. A value from an agent is ignored."""
     qa_index: tuple[Mark, ...] = ()
     """QA's marks for the QA index, for `qa.test_index_update`, which judges them."""
+    comments: tuple[CommentAnswer, ...] = ()
+    """The worker's word about people's comments, as beside a plan."""
 
 
 class Note(Output, frozen=True, kw_only=True, tag="NOTE"):
@@ -79,6 +89,8 @@ class Note(Output, frozen=True, kw_only=True, tag="NOTE"):
     note: str
     qa_index: tuple[Mark, ...] = ()
     """QA's marks for the QA index, as in a patch."""
+    comments: tuple[CommentAnswer, ...] = ()
+    """The worker's word about people's comments, as beside a plan."""
 
 
 class WorkerRequest(Output, frozen=True, kw_only=True, tag="REQUEST"):
@@ -97,3 +109,20 @@ class Worker(Protocol):
 
     def turn(self, given: WorkerInput) -> WorkerOutput:
         """Answer once. Raises: Refusal if there is no usable answer."""
+
+
+def without_secrets(output: WorkerOutput, kernel: Kernel, feature_id: FeatureId) -> WorkerOutput:
+    """Return an answer with its secrets masked; in a patch they are refused. Raises: SecretDetected, UnknownFeature."""
+    mask = kernel.redact.mask_secrets
+    if not isinstance(output, PatchProposal):
+        said: WorkerOutput = msgspec.convert(mask_json(msgspec.to_builtins(output), mask), WorkerOutput)
+        return said
+    marks = msgspec.convert(mask_json(msgspec.to_builtins(output.qa_index), mask), tuple[Mark, ...])
+    words = msgspec.convert(mask_json(msgspec.to_builtins(output.comments), mask), tuple[CommentAnswer, ...])
+    try:
+        kept = storable_patch(kernel, feature_id, output.unified_diff)
+    except SecretDetected as refusal:
+        refusal.facts["usage"] = msgspec.to_builtins(output.usage)
+        raise
+    said_with = {"qa_index": marks, "comments": words}
+    return msgspec.structs.replace(output, unified_diff=kept.unified_diff, patch_blob=kept.patch_blob, **said_with)

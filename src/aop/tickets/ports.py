@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from aop.brains.conversation import Offer
+from aop.core.errors import RemoteRejected
 from aop.reviews.report import CodeReviewReport
 from aop.tickets.scaffold_plan import PlannedFile
 
@@ -46,6 +47,16 @@ class BranchWork(Struct, frozen=True, kw_only=True):
     """Whether it is at the head of its base."""
     commit: str = ""
     """Its newest commit, if a run for this ticket made it."""
+
+
+def taken_branch(branch: str) -> RemoteRejected:
+    """Return the refusal of a branch that someone else made while this run was at work."""
+    return RemoteRejected(
+        f"Someone else created the branch `{branch}` meanwhile.",
+        branch=branch,
+        hint="It may be the work of another run for this ticket: look at it and at its merge request, and leave it as "
+        "it is. To have a second one beside it, choose another `branch_slug` in the ticket, and start again.",
+    )
 
 
 class PublishedNote(Struct, frozen=True, kw_only=True):

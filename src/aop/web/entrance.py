@@ -18,13 +18,22 @@ T = TypeVar("T")
 class Entrance:
     """Lets requests in that name this server, and come from no page of another site."""
 
-    def __init__(self, kernel: Kernel, origin: str, log: Callable[[str], None], *, names: Sequence[str] = ()) -> None:
-        """Know the names of this machine, and `names` in addition."""
+    def __init__(
+        self,
+        kernel: Kernel,
+        origin: str,
+        log: Callable[[str], None],
+        *,
+        names: Sequence[str] = (),
+        full_disk: Callable[[BaseException], str | None] = lambda _fault: None,
+    ) -> None:
+        """Know the names of this machine, and `names` in addition; `full_disk` tells faults of a disk without space."""
         self.kernel = kernel
         port = origin.rpartition(":")[2]
         self._hosts = [f"{name}:{port}" for name in ("127.0.0.1", "localhost", *names)]
         self._origins = [f"http://{host}" for host in self._hosts]
         self._log = log
+        self._full_disk = full_disk
 
     def check_address(self, headers: Headers) -> None:
         """Refuse what a page of another site sends. Raises: HostNotAllowed, OriginNotAllowed."""
@@ -34,7 +43,7 @@ class Entrance:
             raise errors.OriginNotAllowed("The request comes from a page of another site.")
 
     async def in_thread(self, do: Callable[..., T], *values: object) -> T:
-        """Call a function in a thread. Raises: a refusal; a fault is logged, and becomes `InternalError`."""
+        """Call a function in a thread. Raises: a refusal; a fault is logged as `InternalError`, or is `DiskFull`."""
         return await asyncio.to_thread(self._log_faults, do, *values)
 
     def _log_faults(self, do: Callable[..., T], *values: object) -> T:
@@ -43,6 +52,8 @@ class Entrance:
         except errors.Refusal:
             raise
         except Exception as fault:
+            if full := self._full_disk(fault):
+                raise errors.DiskFull(f"The disk cannot be written: {full}.") from fault
             reference = self.kernel.new_id("fault")
             self._log(f"{reference}: {self.kernel.redact(''.join(traceback.format_exception(fault)))}")
             raise errors.InternalError(

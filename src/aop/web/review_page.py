@@ -10,8 +10,8 @@ from aop.core.text.conflicts import conflict_lines
 from aop.core.text.counts import count
 from aop.core.text.visible import pieces, visible_name
 from aop.core.version import VERSION
-from aop.kernel.features.change_requests import ChangeRequest
 from aop.kernel.features.opened_paths import YES, PathAnswer
+from aop.kernel.features.requests.change_requests import ChangeRequest
 from aop.kernel.gates.base.behaviour import ChangedTest
 from aop.kernel.gates.summaries import RunSummary
 from aop.kernel.record.documents.features import Status
@@ -203,9 +203,9 @@ def _content(bundle: DiffBundle, file: TouchedFile, lines: list[str]) -> str:
     # The header of a diff repeats the title of the panel.
     rows = "".join(_row(row) for row in review_view.rows_of(lines) if row.mark)
     table = f'<table class="diff">{rows}</table>' if rows else ""
-    if file.left_out_lines:
+    if omitted := review_view.omitted_text(file):
         command = escape(review_view.diff_command(bundle, file))
-        return f'{table}<p class="sub">{count(file.left_out_lines, "more line")}: <code>{command}</code></p>'
+        return f'{table}<p class="sub">{omitted}: <code>{command}</code></p>'
     return table or f'<p class="sub">{"Binary content differs" if file.binary else "No lines differ"}.</p>'
 
 

@@ -15,17 +15,18 @@ from msgspec import Struct
 
 from aop.core.text.counts import count
 from aop.core.text.visible import deception_in, escapes_in, is_deceptive, visible_name
-from aop.kernel.features.change_requests import ChangeRequest
 from aop.kernel.features.opened_paths import YES, PathAnswer
+from aop.kernel.features.requests.change_requests import ChangeRequest
 from aop.kernel.gates.base.behaviour import ChangedTest
 from aop.kernel.gates.reports.coverage import Figure
 from aop.kernel.gates.reports.measurements import TestReport
 from aop.kernel.gates.summaries import RunSummary
+from aop.kernel.merges.review_alerts import GuardedChange, LoweredCoverage
 from aop.kernel.plans.obligations.accounting import OBLIGATION_STATES
 from aop.kernel.plans.obligations.review import ObligationReview
 from aop.kernel.record.documents.features import Status
 from aop.kernel.record.documents.gate_runs import Verdict
-from aop.kernel.tools.repo.diff_bundle import DiffBundle, TouchedFile
+from aop.kernel.tools.repo.diff_bundle import LONGEST_DIFF_LINE, DiffBundle, TouchedFile
 from aop.kernel.tools.report.feature_summary import FeatureSummary
 
 AGENT_TEXT = "Written by the planner. AOP checked the form, not the content."
@@ -41,6 +42,8 @@ class DiffRow(Struct, frozen=True, kw_only=True):
     text: str
     old: int | None = None
     new: int | None = None
+    cut: int = 0
+    """The number of characters at its end that are not shown."""
 
     @property
     def place(self) -> int | None:
@@ -75,6 +78,26 @@ def files_with_lines(bundle: DiffBundle) -> Iterator[tuple[TouchedFile, list[str
     lines = bundle.diff.split("\n")
     for file in bundle.files:
         yield file, lines[file.first_line : file.first_line + file.shown_lines]
+
+
+def rows_of_file(file: TouchedFile, lines: list[str]) -> Iterator[DiffRow]:
+    """Return the rows of a file's shown lines; those of long lines say how much of them is missing."""
+    lengths = {each.line - file.first_line: each.length for each in file.cut_lines}
+    for at, (line, row) in enumerate(zip(lines, rows_of(lines), strict=True)):
+        yield msgspec.structs.replace(row, cut=lengths[at] - len(line)) if at in lengths else row
+
+
+def is_partly_shown(file: TouchedFile) -> bool:
+    """Tell whether the diff of a file has lines, or parts of lines, that are not shown."""
+    return bool(file.left_out_lines or file.cut_lines)
+
+
+def omitted_text(file: TouchedFile) -> str:
+    """Return how much of the diff of a file is not shown; empty if all is."""
+    more = [count(file.left_out_lines, "more line")] if file.left_out_lines else []
+    cut = [f"a line of {each.length:,} characters is cut" for each in file.cut_lines[:1]]
+    cut = cut if len(file.cut_lines) < 2 else [f"{len(file.cut_lines)} long lines are cut"]
+    return "; ".join((*more, *cut))
 
 
 def subject_of_request(request: ChangeRequest) -> str:
@@ -197,12 +220,21 @@ def notes_of(file: TouchedFile) -> Iterator[str]:
         yield "binary"
     if file.left_out_lines:
         yield f"{count(file.left_out_lines, 'line')} not shown"
+    if file.cut_lines:
+        yield f"{count(len(file.cut_lines), 'long line')} cut"
+
+
+def viewed_text(bundle: DiffBundle) -> str:
+    """Return how many of the changed files a person has viewed as they are now."""
+    return f"{sum(bool(file.viewed_by) for file in bundle.files)} of {count(len(bundle.files), 'file')} viewed"
 
 
 def warnings_of(summary: FeatureSummary, bundle: DiffBundle) -> Iterator[str]:
-    """Return warnings: findings of gates, deceptive characters, and omitted lines."""
+    """Return warnings: findings of gates, guarded files, lowered coverage, deceptive characters, omitted lines."""
     for run in bundle.gates.values():
         yield from (f"The {run.mode} gates: {finding}" for finding in run.findings)
+    yield from map(_guarded_text, summary.guarded_changes)
+    yield from map(_coverage_text, summary.lowered_coverage)
     words = summary.agent_text
     if words and any(map(escapes_in, "\n".join((words.summary, *words.acceptance_criteria, *words.risk)).split("\n"))):
         yield "The plan has characters that are invisible or imitate others; they are shown as escapes."
@@ -211,6 +243,15 @@ def warnings_of(summary: FeatureSummary, bundle: DiffBundle) -> Iterator[str]:
     if summary.obligations and summary.obligations.left_out:
         yield f"The list omits {count(summary.obligations.left_out, 'obligation')} of the spec."
     yield from _file_warnings(bundle)
+
+
+def _guarded_text(change: GuardedChange) -> str:
+    by = f"; opened by {change.opened_by}" if change.opened_by else ""
+    return f"{visible_name(change.path)} is changed: {change.why}{by}."
+
+
+def _coverage_text(figure: LoweredCoverage) -> str:
+    return f"The {figure.name} coverage is {figure.now} %; it was {figure.before} % on the base."
 
 
 def _file_warnings(bundle: DiffBundle) -> Iterator[str]:
@@ -222,3 +263,5 @@ def _file_warnings(bundle: DiffBundle) -> Iterator[str]:
             yield f"{name} has {deception}."
         if file.left_out_lines:
             yield f"{count(file.left_out_lines, 'line')} of the diff of {name} not shown."
+        for each in file.cut_lines:
+            yield f"A line of {name} has {each.length:,} characters; its first {LONGEST_DIFF_LINE:,} are shown."

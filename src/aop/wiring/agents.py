@@ -36,7 +36,7 @@ def agent_staff(app: App, choices: Mapping[Role, ProviderChoice], mcp_url: str =
     """
     kernel, environ = app.gateway.kernel, app.settings.environ
     commands = contexts.command_context(kernel, app.root, environ, staff.feature_scratch(kernel))
-    sessions = contexts.session_context(kernel, app.root, environ, app.tokens, mcp_url)
+    sessions = contexts.session_context(kernel, app.root, environ, app.tokens, mcp_url, network=app.settings.network)
 
     def model_worker(model: str | None) -> Worker:
         from aop.adapters.agents.workers.model import ModelContext, ModelWorker
@@ -49,7 +49,16 @@ def agent_staff(app: App, choices: Mapping[Role, ProviderChoice], mcp_url: str =
     workers = staff.chosen_workers(choices, environ, commands, sessions, model_worker)
     if app.telemetry is not None:
         workers = {role: app.telemetry.trace_worker(worker) for role, worker in workers.items()}
-    return staff.ChosenStaff(choices, staff.role_prompts(app.repository, kernel.config()), workers)
+    providers = staff.model_providers(choices, environ, vendors_of(kernel.config().agents, environ))
+    prompts = staff.role_prompts(app.repository, kernel.config())
+    return staff.ChosenStaff(
+        choices,
+        prompts,
+        workers,
+        providers,
+        # Looked up for each turn: a person gives a price while the run waits for it.
+        lambda choice: staff.unpriced_model(choice, vendors_of(kernel.config().agents, environ), environ),
+    )
 
 
 def gated_agent(app: App, choice: ProviderChoice, mcp_url: str = "") -> Agent:
@@ -59,7 +68,7 @@ def gated_agent(app: App, choice: ProviderChoice, mcp_url: str = "") -> Agent:
     """
     kernel, environ = app.gateway.kernel, app.settings.environ
     commands = contexts.command_context(kernel, app.root, environ, workflow_scratch(kernel))
-    sessions = contexts.session_context(kernel, app.root, environ, app.tokens, mcp_url)
+    sessions = contexts.session_context(kernel, app.root, environ, app.tokens, mcp_url, network=app.settings.network)
 
     def brain(model: str | None) -> Brain:
         return build_brain(app.settings, chosen=model)

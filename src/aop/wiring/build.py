@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -20,15 +20,21 @@ from aop.adapters.git.repository import Repository, open_repository
 from aop.adapters.machine.agent_signs import sign_of_agent
 from aop.adapters.machine.clock import SystemClock, new_id
 from aop.adapters.reporting.call_log import FileCallLog
-from aop.adapters.storage.record.sqlite import SqliteRecord, open_to_read
+from aop.adapters.storage.record.choice import DATABASE, OpenRecord, open_record, place_of, secrets_in
+from aop.adapters.storage.record.sqlite import SqliteRecord
+from aop.core.errors import Fault
+from aop.core.ids import OperationId
 from aop.core.redaction.redactor import Redactor
 from aop.core.roles import Role
-from aop.kernel.gateway.calls import Kernel
+from aop.kernel.config.in_force import Config
+from aop.kernel.gateway.calls import FILES, Call, Kernel
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
 from aop.wiring.catalogue import CATALOGUE
 from aop.wiring.late_parts import MODULES as LATE_MODULES
 from aop.wiring.late_parts import (
+    gate_workers,
+    joined_hub,
     late_processes,
     late_registries,
     late_remotes,
@@ -44,12 +50,14 @@ from aop.wiring.late_parts import (
 )
 
 if TYPE_CHECKING:  # few commands need these, and what they take is imported by those that do
+    from aop.adapters.agents.logins.destinations import Network
+    from aop.adapters.git.refs.tree_hub import TreeHub
     from aop.adapters.reporting.telemetry import Telemetry
+    from aop.adapters.storage.record.postgres.place import Place
     from aop.kernel.gateway.tokens import Tokens
     from aop.kernel.ports.reviewer import Reviewer
 
 CALL_LOG = ".aop/calls.jsonl"
-RECORD = ".aop/record.db"
 SPAN_ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 """One of these variables switches spans on."""
 
@@ -62,12 +70,15 @@ class Settings(Struct, frozen=True, kw_only=True):
     environ: Mapping[str, str]
     actor: str
     secrets: tuple[str, ...]
+    network: Network | None = None
+    """The way of log-ins to other machines; None is this machine's own."""
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Settings:
         """Read the settings; values of variables that are named like secrets are never shown anywhere."""
         user = environ.get("AOP_ACTOR") or environ.get("USER") or environ.get("LOGNAME") or "terminal"
         secrets = [value for name, value in environ.items() if any(word in name.upper() for word in SECRET_NAMES)]
+        secrets += secrets_in(environ.get(DATABASE, ""))
         return cls(environ=dict(environ), actor=f"person:{user}", secrets=tuple(sorted(secrets)))
 
 
@@ -76,12 +87,14 @@ class App(Struct, frozen=True, kw_only=True):
 
     gateway: Gateway
     repository: Repository
-    record: SqliteRecord
+    record: OpenRecord
     call_log: FileCallLog
     settings: Settings
     person: Principal
     """The person at the terminal."""
     telemetry: Telemetry | None = None
+    hub: TreeHub | None = None
+    """None where one machine alone works with the record."""
 
     @property
     def root(self) -> Path:
@@ -115,17 +128,19 @@ class App(Struct, frozen=True, kw_only=True):
 def build(folder: Path, settings: Settings, *, to_read: bool = False, reviewer: Reviewer | None = None) -> App:
     """Open the repository of a folder; `to_read` allows a read-only or full disk, `reviewer` asks a model.
 
-    Raises: NotARepository, FilesExposed, RecordUnavailable, RecordTooNew.
+    Raises: NotARepository, FilesExposed, RecordUnavailable, RecordTooNew, RecordMoved, DatabaseUnavailable.
     """
     repository = open_repository(folder, settings.environ)
     private = repository.root / ".aop"
     check_private(private)
-    path = repository.root / RECORD
-    record, is_copy = open_to_read(path) if to_read else (SqliteRecord(path), False)
+    place = place_of(repository.root, settings.environ)
+    record, is_copy = open_record(repository.root, place, to_read=to_read)
     if not is_copy:
         repository.exclude_runtime_files()
         repository.sweep_leftovers()
-    locks = FileLocks(private / "locks")
+    locks, clock = _locks_and_clock(private / "locks", record, place)
+    is_shared = place is not None and place.is_shared
+    hub = joined_hub(record, repository, settings.environ, to_read=to_read) if is_shared else None
     call_log = FileCallLog(repository.root / CALL_LOG)
     redact = Redactor(settings.secrets)
     config = CachedConfig(repository.branches.head, repository.objects, repository.root)
@@ -137,7 +152,9 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False, reviewer: 
         locks=locks,
         worktree_extras=late_worktree_extras(repository.git, repository),
         calls=call_log,
-        clock=SystemClock(),
+        clock=clock,
+        disk=place.home if place is not None and is_shared else FILES,
+        is_shared=is_shared,
         signer=FileSigner(private / "keys" / "approval.key"),
         redact=redact,
         new_id=new_id,
@@ -145,6 +162,7 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False, reviewer: 
         signatures=late_signatures(settings.environ),
         remotes=late_remotes(repository, settings.environ),
         tokenizer=late_tokenizer(),
+        gate_workers=None if to_read else gate_workers(repository, settings.environ),
         capabilities={
             "scanner": lambda: late_scanner(repository),
             "registries": lambda: late_registries(settings.environ),
@@ -169,7 +187,49 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False, reviewer: 
         settings=settings,
         person=person,
         telemetry=spans,
+        hub=hub,
     )
+
+
+def _locks_and_clock(folder: Path, record: OpenRecord, place: Place | None) -> tuple[FileLocks, SystemClock]:
+    """Return the locks and the clock: of this machine, or of the database that machines share."""
+    if place is None:
+        return FileLocks(folder), SystemClock()
+    # A record on SQLite pays nothing for this.
+    from aop.adapters.storage.record.postgres.postgres_clock import PostgresClock
+    from aop.adapters.storage.record.postgres.postgres_locks import PostgresLocks
+    from aop.adapters.storage.record.postgres.postgres_record import PostgresRecord
+
+    if not isinstance(record, PostgresRecord):
+        raise Fault("The record is not in the database that the settings name.")
+    return PostgresLocks(folder, record.locks), PostgresClock(record)
+
+
+def worker_call(
+    environ: Mapping[str, str], repository: Repository, base_branch: str, run: str, report: Callable[[str], None]
+) -> Call:
+    """Return the call in which a worker carries out a run: in a clone, whose record holds nothing."""
+    private, redact = repository.root / ".aop", Redactor(Settings.from_env(environ).secrets)
+    kernel = Kernel(
+        record=SqliteRecord(private / "record.db"),
+        git=repository,
+        files=RepositoryFiles(repository.root),
+        processes=late_processes(repository, environ, redact, lambda: base_branch),
+        locks=FileLocks(private / "locks"),
+        worktree_extras=late_worktree_extras(repository.git, repository),
+        calls=FileCallLog(private / "calls.jsonl"),
+        clock=SystemClock(),
+        signer=FileSigner(private / "keys" / "approval.key"),
+        redact=redact,
+        new_id=new_id,
+        config=_no_config,
+    )
+    who = Principal(role=Role.SYSTEM, actor="worker")
+    return Call(kernel=kernel, principal=who, tool=CATALOGUE["gates.run"], operation_id=OperationId(run), report=report)
+
+
+def _no_config() -> Config:
+    raise Fault("A worker has no configuration: its orders carry what they need.")
 
 
 def _telemetry(settings: Settings) -> Telemetry | None:

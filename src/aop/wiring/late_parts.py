@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 if TYPE_CHECKING:
     from aop.adapters.git.process.program import GitDir
+    from aop.adapters.git.refs.tree_hub import TreeHub
     from aop.adapters.git.repository import Repository
+    from aop.adapters.storage.record.choice import OpenRecord
     from aop.core.ids import FeatureId
     from aop.core.redaction.redactor import Redactor
     from aop.forge.builds.workspace.syntax import SyntaxParsers
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from aop.kernel.gateway.calls import Call, Kernel
     from aop.kernel.gateway.principals import Principal
     from aop.kernel.gateway.workspaces import Workspace
+    from aop.kernel.ports.gate_workers import GateWorkers
     from aop.kernel.ports.processes import Processes
     from aop.kernel.ports.remotes import Remotes
     from aop.kernel.ports.signer import Signatures
@@ -75,11 +79,51 @@ def late_processes(
         repository=HiddenRepository(
             root=repository.root,
             git_dir=repository.git_dir,
-            show=lambda worktree: repository.narrow.shown(worktree, base_branch()),
+            show=lambda worktree, report: repository.narrow.shown(worktree, base_branch(), report),
         ),
         hidden=hidden_folders(repository.root),
         private_root=repository.root / ".aop" / "run",
     )
+
+
+def gate_workers(repository: Repository, environ: Mapping[str, str]) -> GateWorkers | None:
+    """Return the workers of other machines; None without a database and a hub. Raises: HubUnavailable."""
+    if "AOP_HUB" not in environ:
+        return None
+    from aop.adapters.git.refs.hub import Hub, hub_address
+    from aop.adapters.storage.record.choice import place_of
+
+    place, url = place_of(repository.root, environ), hub_address(environ)
+    if place is None or not url:
+        return None
+    from aop.adapters.fleet.gate_queue import GateQueue
+
+    return GateQueue(place.url, place.name, Hub(repository.git, environ, url, repository.objects.flush_names))
+
+
+def joined_hub(
+    record: OpenRecord, repository: Repository, environ: Mapping[str, str], *, to_read: bool
+) -> TreeHub | None:
+    """Return the hub, with the work of all machines here; None for a record of one. Raises: HubUnavailable."""
+    from aop.adapters.git.refs.hub import hub_address
+    from aop.adapters.git.refs.tree_hub import TreeHub
+    from aop.adapters.storage.record.postgres.postgres_record import PostgresRecord
+    from aop.core.errors import HubUnavailable
+    from aop.kernel.record.documents.features import FeatureState
+
+    if not isinstance(record, PostgresRecord):
+        return None
+    hub = TreeHub(repository.git, environ, hub_address(environ), repository.objects.flush_names, repository)
+    record.publish = hub.publish
+    with record.read() as view:
+        states = tuple(view.all(FeatureState))
+    if record.is_shared:
+        with suppress(*([HubUnavailable] if to_read else [])):
+            hub.fetch_work(states)
+    elif not to_read:
+        hub.publish(states)
+        record.share()
+    return hub
 
 
 @_late

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aop.adapters.agents.kept_sessions import drop_sessions
-from aop.adapters.doctor.leftovers import Leftover, Leftovers
+from aop.adapters.reporting.doctor.leftovers import Leftover, Leftovers
 from aop.core.errors import Fault, Json
 from aop.core.roles import Role
 from aop.forge.projects.old_documents import SHAPES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -13,13 +13,30 @@ from aop.core.errors import FeatureSlugCollision, InvalidCliArgs, NoSpecsFound, 
 from aop.core.ids import FeatureId, feature_id
 from aop.core.text.visible import deception_in
 from aop.kernel.features.endings import FeatureEnding, ending_of
-from aop.kernel.features.specs import spec_path
+from aop.kernel.features.specs import dependencies_of, spec_path
 from aop.kernel.gateway.calls import Envelope
+from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.gateway.principals import Principal
 from aop.kernel.record.documents.features import FeatureState
-from aop.supervisor.specs.dependencies import check_dependencies, dependencies_of
+from aop.supervisor.specs.dependencies import check_dependencies
 from aop.supervisor.specs.features import WantedFeature, is_written_by_aop, refuse_merged, wanted_features
 from aop.supervisor.specs.slugs import unused_id
-from aop.wiring.build import App
+
+
+class IntakeDesk(Protocol):
+    """A person at an open repository: the command line has one, and so have the pages."""
+
+    @property
+    def gateway(self) -> Gateway:
+        """Return the gateway."""
+
+    @property
+    def person(self) -> Principal:
+        """Return the person."""
+
+    @property
+    def root(self) -> Path:
+        """Return the root of the repository."""
 
 
 class Intake(Struct, frozen=True, kw_only=True):
@@ -38,7 +55,7 @@ class Intake(Struct, frozen=True, kw_only=True):
                 yield f"The spec of `{name}` has {deception}. Read it before an agent does."
 
 
-def read_specs(app: App, *, file: str | None, folder: str | None) -> Intake:
+def read_specs(app: IntakeDesk, *, file: str | None, folder: str | None) -> Intake:
     """Read one spec, every spec below a folder, or the specs of the repository.
 
     Raises: InvalidCliArgs, InputPathNotFound, NoSpecsFound, InvalidFeatureSlug, FeatureSlugCollision, SpecIngestFailed.
@@ -59,7 +76,7 @@ def read_specs(app: App, *, file: str | None, folder: str | None) -> Intake:
     return Intake(features=features, texts=texts, depends_on=_dependencies(app, texts), skipped=skipped)
 
 
-def written_spec(app: App, text: str, *, source: str, name: str | None = None) -> Intake:
+def written_spec(app: IntakeDesk, text: str, *, source: str, name: str | None = None) -> Intake:
     """Take a person's text as the spec of a new feature, under a name or an id made from its words.
 
     Raises: InvalidCliArgs, SecretDetected, InvalidFeatureSlug, FeatureSlugCollision.
@@ -75,10 +92,11 @@ def written_spec(app: App, text: str, *, source: str, name: str | None = None) -
         chosen = feature_id(name)
         refuse_taken(app, chosen)
     feature = WantedFeature(feature_id=chosen, source=source, is_canonical=False)
-    return Intake(features=(feature,), texts={chosen: f"{text.strip()}\n"}, depends_on={})
+    texts = {chosen: f"{text.strip()}\n"}
+    return Intake(features=(feature,), texts=texts, depends_on=_dependencies(app, texts))
 
 
-def refuse_taken(app: App, name: FeatureId) -> None:
+def refuse_taken(app: IntakeDesk, name: FeatureId) -> None:
     """Refuse the name of a known feature, of a spec or of a branch. Raises: FeatureSlugCollision."""
     if _is_taken(app, name):
         raise FeatureSlugCollision(
@@ -88,7 +106,7 @@ def refuse_taken(app: App, name: FeatureId) -> None:
         )
 
 
-def _is_taken(app: App, name: str) -> bool:
+def _is_taken(app: IntakeDesk, name: str) -> bool:
     kernel = app.gateway.kernel
     with kernel.record.read() as view:
         is_known = view.get(FeatureState, name) is not None
@@ -96,14 +114,17 @@ def _is_taken(app: App, name: str) -> bool:
     return is_known or is_written or kernel.git.branches.head(name) is not None
 
 
-def place_specs(app: App, intake: Intake) -> None:
-    """Copy every spec to the place of its feature; a deleted feature starts anew. Raises: SpecIngestFailed."""
+def place_specs(app: IntakeDesk, intake: Intake, *, operation_id: str | None = None) -> None:
+    """Copy every spec to the place of its feature; a deleted feature starts anew. Raises: SpecIngestFailed.
+
+    A spec of one feature under the same operation id is placed once.
+    """
     deleted = _ended(app, intake.features)
     for feature in intake.features:
         if not feature.is_canonical:
             text = intake.texts[feature.feature_id]
             given = {"feature_id": feature.feature_id, "text": text, "source_path": feature.source}
-            answer = app.gateway.call(app.person, "feature.ingest_spec", given)
+            answer = app.gateway.call(app.person, "feature.ingest_spec", given, operation_id=operation_id)
             if answer.error is not None:
                 raise SpecIngestFailed(str(answer.error["message"]), feature_id=feature.feature_id)
         if feature.feature_id in deleted:
@@ -112,13 +133,13 @@ def place_specs(app: App, intake: Intake) -> None:
                 raise SpecIngestFailed(str(answer.error["message"]), feature_id=feature.feature_id)
 
 
-def _ended(app: App, features: Sequence[WantedFeature]) -> dict[FeatureId, FeatureEnding]:
-    with app.record.read() as view:
+def _ended(app: IntakeDesk, features: Sequence[WantedFeature]) -> dict[FeatureId, FeatureEnding]:
+    with app.gateway.kernel.record.read() as view:
         endings = {feature.feature_id: ending_of(view, feature.feature_id) for feature in features}
     return {name: ending for name, ending in endings.items() if ending is not None}
 
 
-def _spec_files(app: App, file: str | None, folder: str | None) -> Mapping[str, Path]:
+def _spec_files(app: IntakeDesk, file: str | None, folder: str | None) -> Mapping[str, Path]:
     if file is not None:
         return named_spec(Path(file), app.root)
     if folder is not None:
@@ -128,7 +149,7 @@ def _spec_files(app: App, file: str | None, folder: str | None) -> Mapping[str, 
     return {spec["spec_path"]: app.root / spec["spec_path"] for spec in specs}
 
 
-def _dependencies(app: App, texts: Mapping[FeatureId, str]) -> dict[FeatureId, tuple[FeatureId, ...]]:
+def _dependencies(app: IntakeDesk, texts: Mapping[FeatureId, str]) -> dict[FeatureId, tuple[FeatureId, ...]]:
     depends_on = {name: dependencies_of(name, text) for name, text in texts.items()}
     if any(depends_on.values()):
         rows = _data(app.gateway.call(app.person, "report.dashboard", {}))["features"]

@@ -17,6 +17,9 @@ from aop.adapters.reporting.notifications import Notifications
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.core.run import Engine
+from aop.kernel.features.endings import ending_of
+from aop.kernel.features.specs import dependencies_of, spec_text
+from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.runs import NewestRun, RunProvider
 from aop.kernel.record.documents.usage import OpenTurn, Usage
 from aop.kernel.record.port import newest_seq
@@ -34,9 +37,12 @@ from aop.wiring.agents import ServeMcp, agent_staff, mcp_server_for, providers_h
 from aop.wiring.build import App, make_ready_for_threads
 from aop.wiring.leftovers import drop_ended_sessions
 from aop.wiring.models import build_brain
+from aop.wiring.server_lease import page_address
 
 NOTIFICATION_SECONDS = 15.0
 """How long a run that has ended waits for notification targets that do not answer."""
+
+WORKED_ON = (Status.PLANNING, Status.BUILDING, Status.QA)
 
 Tell = Callable[[FeatureId, str], None]
 
@@ -123,11 +129,13 @@ def supervise(
 ) -> RunEnd:
     """Supervise the features of a plan, and those that an earlier run left unfinished."""
     wanted = [feature.feature_id for feature in plan.features]
-    _take_over(app, lease, wanted)
+    take_over(app, lease, wanted)
     with app.record.read() as view:
         before = newest_seq(view)
     rules = app.gateway.kernel.config().policy.notifications
-    notifications = Notifications(app.gateway, app.settings.environ, rules, callbacks.log)
+    notifications = Notifications(
+        app.gateway, app.settings.environ, rules, callbacks.log, pages=partial(page_address, app)
+    )
 
     def is_over() -> bool:
         return callbacks.is_stopped() or app.gateway.is_replaced()
@@ -139,11 +147,12 @@ def supervise(
             callbacks.tell(killed.feature_id, f"{killed.worker}: a turn was killed; its cost counts")
         drop_ended_sessions(app)
         made.engine.start(made.feature_runs.kinds())
-        features = list(dict.fromkeys([*made.supervisor.unfinished_features(), *wanted]))
+        left = _left_elsewhere(app) if app.hub is not None else {}
+        features = list(dict.fromkeys([*made.supervisor.unfinished_features(), *left, *wanted]))
         made.supervisor.record_start(
             app.person.actor, features, plan.choices, plan.limits, failing_base=plan.failing_base
         )
-        made.supervisor.submit(features, plan.depends_on)
+        made.supervisor.submit(features, {**left, **plan.depends_on})
         callbacks.ready()
         made.supervisor.supervise(until=until, stopped=is_over, report=callbacks.report)
         if is_over():
@@ -170,10 +179,27 @@ def build_supervision(
     return Supervision(supervisor=supervisor, engine=engine, board=board, feature_runs=feature_runs)
 
 
-def _take_over(app: App, lease: SupervisorLease, wanted: Sequence[FeatureId]) -> None:
+def take_over(app: App, lease: SupervisorLease, wanted: Sequence[FeatureId]) -> None:
     """Begin a new epoch and sign the lease; an older supervisor that lost its lock can then change nothing."""
     app.gateway.lead()
+    if app.hub is not None:
+        kernel = app.gateway.kernel
+        with app.record.read() as view:
+            states = tuple(view.all(FeatureState))
+        app.hub.fetch_work(states)
+        app.hub.bring_base(kernel.config().policy.worktree.base_branch, states)
     lease.sign(LeaseHolder(pid=os.getpid(), since=app.gateway.kernel.now(), features=tuple(wanted)))
+
+
+def _left_elsewhere(app: App) -> dict[FeatureId, tuple[FeatureId, ...]]:
+    """Return the features of the newest run that another machine may have left unfinished, with what they depend on."""
+    kernel = app.gateway.kernel
+    with app.record.read() as view:
+        newest = view.get(NewestRun, NewestRun.key)
+        named = [FeatureId(name) for name in newest.facts.features] if newest else []
+        found = {name: view.get(FeatureState, name) for name in named if ending_of(view, name) is None}
+    left = [name for name, state in found.items() if state is None or state.status in WORKED_ON]
+    return {name: dependencies_of(name, spec_text(kernel, name) or "") for name in left}
 
 
 def _metered(files: UsageFiles, turn: OpenTurn) -> Usage | None:

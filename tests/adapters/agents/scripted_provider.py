@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -37,26 +37,31 @@ class Heard(Struct, frozen=True, kw_only=True):
 class Provider(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, answers: tuple[Answer, ...]) -> None:
+    def __init__(self, next_answer: Callable[[], Answer]) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.url = f"http://127.0.0.1:{self.server_port}"
         self.heard: list[Heard] = []
         self.over = threading.Event()
-        self._answers = list(answers)
+        self.next_answer = next_answer
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of a client that left."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
-    def next_answer(self) -> Answer:
-        return self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
-
 
 @contextmanager
 def providing(*answers: Answer) -> Iterator[Provider]:
     """Serve the answers in their order; the last one is repeated."""
-    server = Provider(answers)
+    left = list(answers)
+    with answering(lambda: left.pop(0) if len(left) > 1 else left[0]) as server:
+        yield server
+
+
+@contextmanager
+def answering(next_answer: Callable[[], Answer]) -> Iterator[Provider]:
+    """Serve what a function says to each request."""
+    server = Provider(next_answer)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:

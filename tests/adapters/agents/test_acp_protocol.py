@@ -110,7 +110,7 @@ class Scripted:
 def test_a_usage_that_makes_no_sense_is_not_believed(tokens: object) -> None:
     held = Conversation(Scripted({"inputTokens": tokens, "outputTokens": 7}), lambda _text: None)
     held.run(BUILDER)
-    assert held.usage == Usage(output_tokens=7)
+    assert held.usage == Usage(output_tokens=7, self_reported=True)
 
 
 def test_an_agent_that_does_not_read_is_told_to_stop_without_waiting_for_it(tmp_path: Path) -> None:

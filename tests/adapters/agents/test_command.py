@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from aop.adapters.agents.workers.command import (
 from aop.core.errors import MissingRolePrompt, NoUsableAnswer, ProviderAuthMissing
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
+from aop.kernel.features.lifecycle import stopped_reason
 from aop.kernel.features.worktree_extras import environment_of
 from aop.supervisor.workers import Note, ToolResult, WorkerInput
 from tests.world import FILES, World, make_repository
@@ -69,6 +71,7 @@ class Agents:
             logs=self.world.root / ".aop/logs",
             path="/usr/bin:/bin",
             timeouts=self.timeouts,
+            stopped=partial(stopped_reason, kernel),
         )
         return CustomWorker(split_command(command), around)
 
@@ -197,7 +200,7 @@ def test_an_agent_may_be_silent_as_long_as_it_writes_to_its_answer_or_to_its_log
     clock, heard = [0.0], [0]
     begun = tmp_path / "begun"
     timeouts = TurnTimeouts(seconds=300.0, spawn_seconds=5.0, idle_seconds=10.0)
-    watch = TurnWatch(begun, lambda: heard[0], timeouts, lambda: clock[0])
+    watch = TurnWatch(begun, lambda: heard[0], timeouts, lambda: clock[0], str)
     begun.touch()
     says = []
     for now, answer_bytes, silent_seconds in ((9, 0, 9), (18, 1, 18), (27, 1, 27), (28, 1, 2), (29, 1, 11)):
@@ -209,7 +212,7 @@ def test_an_agent_may_be_silent_as_long_as_it_writes_to_its_answer_or_to_its_log
 def test_an_agent_that_does_not_begin_is_not_waited_for(tmp_path: Path) -> None:
     clock = [0.0]
     timeouts = TurnTimeouts(seconds=300.0, spawn_seconds=5.0, idle_seconds=0)
-    watch = TurnWatch(tmp_path / "begun", lambda: 0, timeouts, lambda: clock[0])
+    watch = TurnWatch(tmp_path / "begun", lambda: 0, timeouts, lambda: clock[0], str)
     assert watch.ends_early(0) == ""
     clock[0] = 5.0
     assert watch.ends_early(5) == "The command had not started after 5 seconds."

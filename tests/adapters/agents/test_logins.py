@@ -293,6 +293,18 @@ def test_usage_is_what_the_program_reports_reply_by_reply(tmp_path: Path, vendor
             growing.write('ne"}\n')
 
 
+@pytest.mark.parametrize("vendor", REPORTS)
+@pytest.mark.parametrize(
+    "line",
+    [7, [], {}, {"type": 1}, {"type": "result", "usage": "much", "stats": []}, {"type": "turn.completed"}],
+    ids=str,
+)
+def test_a_report_in_another_format_is_unknown_and_never_nothing(tmp_path: Path, vendor: str, line: object) -> None:
+    (tmp_path / "builder.log").write_text(json.dumps(line) + "\n")
+    report = SelfReport(tmp_path / "builder.log", LOGINS[vendor].report, lambda _model, _tokens: 0.0)
+    assert report.usage() == Usage(self_reported=True)
+
+
 @pytest.mark.parametrize(("left", "reason"), [(5, ""), (4, "It reached the cap of its feature")])
 def test_a_turn_ends_after_the_reply_that_reaches_the_cap(tmp_path: Path, left: int, reason: str) -> None:
     log, login = tmp_path / "builder.log", LOGINS["claude"]
@@ -310,6 +322,54 @@ def test_a_turn_ends_after_the_reply_that_reaches_the_cap(tmp_path: Path, left: 
     session.write_credentials(tmp_path / "private")
     written = tmp_path / "private/.claude/.credentials.json"
     assert (written.stat().st_mode & 0o777, REFRESH in written.read_text()) == (0o400, False)
+
+
+SESSION_LINES = {
+    "codex": {"type": "token_usage_record", "payload": {"turn_id": "t1", "turn_token_usage": {"input_tokens": 9}}},
+    "gemini": {"type": "gemini", "id": "g1", "tokens": {"input": 9, "output": 1, "thoughts": 2}, "model": "fable"},
+}
+
+
+@pytest.mark.parametrize("vendor", SESSION_LINES)
+def test_a_program_that_prints_its_usage_at_the_end_is_stopped_by_what_its_session_file_says_of_each_reply(
+    tmp_path: Path, vendor: str
+) -> None:
+    log, login = tmp_path / "builder.log", LOGINS[vendor]
+    home = tmp_path / "home"
+    logged_in(tmp_path, vendor)
+    sessions = home / login.sessions / "2026"
+    sessions.mkdir(parents=True)
+    (sessions / "an-earlier-turn.jsonl").write_text(json.dumps(SESSION_LINES[vendor]) + "\n")
+    report = SelfReport(log, login.report, lambda _model, _tokens: None)
+    with open_proxy(login.hosts) as proxy:
+        copy = login.copy_from(env(tmp_path))
+        session = LoginSession(login, copy, proxy, report, lambda usage: (usage.input_tokens or 0) >= 9)
+        session.write_credentials(home)
+        ends_early = session.ends_early(lambda _silent: "")
+        assert ends_early(0.0) == ""
+        (sessions / "this-turn.jsonl").write_text('{"type": "other"}\n' + json.dumps(SESSION_LINES[vendor]) + "\n")
+        assert ends_early(0.0).startswith("It reached the cap of its feature")
+
+
+def test_links_pipes_and_floods_in_the_place_of_a_session_file_are_not_read(tmp_path: Path) -> None:
+    sessions, elsewhere = tmp_path / "sessions", tmp_path / "elsewhere"
+    line = json.dumps(SESSION_LINES["codex"]) + "\n"
+    for folder in (sessions, elsewhere):
+        folder.mkdir()
+    (elsewhere / "a.jsonl").write_text(line)
+    (sessions / "link.jsonl").symlink_to(elsewhere / "a.jsonl")
+    (sessions / "folder").symlink_to(elsewhere)
+    os.mkfifo(sessions / "pipe.jsonl")
+    (tmp_path / "linked").symlink_to(elsewhere)
+    for followed in (sessions, tmp_path / "linked"):
+        report = SelfReport(tmp_path / "builder.log", LOGINS["codex"].report, lambda _model, _tokens: None)
+        report.follow(followed)
+        assert report.usage() == Usage(self_reported=True)
+    report = SelfReport(tmp_path / "builder.log", LOGINS["codex"].report, lambda _model, _tokens: None)
+    report.follow(sessions)
+    (sessions / "flood.jsonl").write_bytes(b"x" * (40 * 2**20) + b"\n" + line.encode())
+    looks = [report.usage().input_tokens for _ in range(4)]
+    assert (looks[0], looks[-1]) == (None, 9)
 
 
 def test_a_row_that_is_not_as_aop_ships_it_gets_no_log_in() -> None:

@@ -7,8 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from aop.adapters.doctor.checks import Health
-from aop.adapters.doctor.machine import check_clock, check_confinement, check_file_system, check_git, file_system_of
+from aop.adapters.reporting.doctor.checks import Health
+from aop.adapters.reporting.doctor.machine import (
+    check_clock,
+    check_confinement,
+    check_file_system,
+    check_git,
+    file_system_of,
+)
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 

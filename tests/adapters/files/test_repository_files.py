@@ -247,3 +247,13 @@ def test_killed_writers_leave_one_file_at_most_and_the_next_one_removes_it(files
         assert sorted(path.name for path in root.iterdir()) == [".aop-a.tmp", ".aop-notes.tmp", "a"]
     files.write("a", b"new")
     assert sorted(path.name for path in root.iterdir()) == [".aop-notes.tmp", "a"]
+
+
+@pytest.mark.hostile("S35")
+def test_a_file_is_removed_with_what_a_killed_writer_of_it_left(files: RepositoryFiles, root: Path) -> None:
+    (root / ".aop-notes.tmp").touch()
+    with running(DIE_BEFORE_THE_RENAME, root) as child:
+        child.communicate("go\n", timeout=300)
+    assert sorted(path.name for path in root.iterdir()) == [".aop-a.tmp", ".aop-notes.tmp"]
+    files.remove("a")
+    assert [path.name for path in root.iterdir()] == [".aop-notes.tmp"]

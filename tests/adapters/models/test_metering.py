@@ -26,6 +26,7 @@ from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.record.documents.usage import Usage
 from tests.adapters.agents.scripted_provider import BREAK, HANG, Answer, Provider, events, providing, streamed, whole
+from tests.racing import until
 
 KEY = "sk-the-real-key-0123456789"
 DEAR = Price(input=1_000_000, output=2_000_000, cache_read=500_000, cache_write=3_000_000)
@@ -216,6 +217,21 @@ def test_a_cap_on_cost_is_not_given_to_a_model_without_a_price() -> None:
     assert "the price of `anthropic:unheard-of` is unknown" in answer.json()["error"]["message"]
 
 
+def test_a_model_that_a_person_lets_work_without_a_cap_is_forwarded_and_no_other_without_a_price() -> None:
+    caps = Caps(cost_usd=1, uncapped=frozenset({"anthropic:unheard-of"}))
+    with scene(whole(MESSAGE), caps=caps) as at:
+        other = at.ask(asked={**ASKED, "model": "never-heard-of"})
+        allowed = at.ask(asked={**ASKED, "model": "unheard-of-20260101"})
+    assert (other.status_code, allowed.status_code) == (402, 200)
+
+
+def test_a_model_without_a_cap_does_not_lift_the_cap_of_the_others() -> None:
+    caps = Caps(cost_usd=1, uncapped=frozenset({"anthropic:unheard-of", "anthropic:m"}))
+    with scene(whole(MESSAGE), whole(MESSAGE), caps=caps) as at:
+        asked = [at.ask(asked={**ASKED, "model": name}) for name in ("unheard-of", "m", "m", "unheard-off", "other")]
+    assert [answer.status_code for answer in asked] == [200, 200, 402, 402, 402]
+
+
 @pytest.mark.parametrize("status", [401, 429, 500, 529])
 def test_a_refusal_of_the_provider_is_handed_on_and_costs_nothing(status: int) -> None:
     said = {"type": "error", "error": {"type": "some_error", "message": f"not with {KEY}"}}
@@ -234,6 +250,7 @@ def test_half_a_stream_is_handed_on_as_half_and_counted_by_its_length() -> None:
     used = TokenCounts(input_tokens=10, output_tokens=length // 4, cache_read_tokens=4)
     assert outcomes(at.meter.report()) == [("cut_off", 200, used, True)]
     assert at.meter.report().estimated == 1
+    assert at.meter.report().turn_usage.estimated
 
 
 def test_a_page_in_place_of_an_answer_is_handed_on_and_counted_by_its_length() -> None:
@@ -288,6 +305,17 @@ def test_a_provider_that_is_not_there_is_a_502() -> None:
         )
     assert (answer.status_code, answer.json()["error"]["message"]) == (502, "The provider cannot be reached.")
     assert outcomes(meter.report()) == [("unreachable", 502, NO_TOKENS, False)]
+
+
+def test_an_answer_that_comes_after_its_agent_has_left_is_counted_as_the_provider_bills_it() -> None:
+    with scene(whole(MESSAGE)) as at, socket.socket() as client:
+        client.connect(("127.0.0.1", httpx2.URL(at.meter.base_url).port))
+        body, key = json.dumps(ASKED), at.meter.placeholder_key
+        head = f"POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\ncontent-length: {len(body)}\r\n\r\n"
+        client.sendall(f"{head}{body}".encode())
+        until(lambda: bool(at.provider.heard))
+        client.close()
+    assert [(each[0], each[3]) for each in outcomes(at.meter.report())] == [("answered", False)]
 
 
 def test_an_agent_that_leaves_is_counted_and_its_request_given_up() -> None:
@@ -454,6 +482,17 @@ def test_what_passed_is_kept_after_each_request_so_that_a_killed_turn_can_be_cou
     assert usage_files.usage_since(one, Role.PLANNER, since="") is None
     next((tmp_path / ".aop/metering").iterdir()).write_text("{")
     assert usage_files.usage_since(one, Role.BUILDER, since="") is None
+
+
+def test_a_request_is_counted_before_its_client_has_the_end_of_the_answer() -> None:
+    family, has_answer = FAMILIES["anthropic"], threading.Event()
+    seen: list[bool] = []
+    # The meter waits here: a client that could have its answer already has it within a second.
+    with scene(family.answer, keep=lambda _usage: seen.append(has_answer.wait(1.0))) as asked:
+        asked.ask_as(family)
+        has_answer.set()
+    assert seen
+    assert not any(seen)
 
 
 FUNCTION = {"type": "function", "name": "f"}

@@ -22,7 +22,7 @@ def hidden_repository(repository: Repository) -> HiddenRepository:
     return HiddenRepository(
         root=repository.root,
         git_dir=repository.git_dir,
-        show=lambda worktree: repository.narrow.shown(worktree, "main"),
+        show=lambda worktree, report: repository.narrow.shown(worktree, "main", report),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import time
 from pathlib import Path
 
@@ -40,3 +41,18 @@ def test_a_sandbox_that_says_in_pieces_why_it_does_not_start_is_heard_to_the_end
     assert len(chunks) == 4
     assert str(refused.value) == "`busy` could not be started: bwrap: execvp ./busy: Text file busy."
     assert refused.value.transient
+
+
+@pytest.mark.hostile("G51")
+def test_a_child_cannot_dump_its_memory_from_its_first_moment_on() -> None:
+    chunks: list[bytes] = []
+    before = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (before[1], before[1]))
+    try:
+        argv = ["/bin/sh", "-c", "ulimit -c"]
+        # No limit is imposed later: what it prints is what it began with.
+        with start_child(argv, limit=lambda pid: None, take=chunks.append, clock=time.monotonic) as child:
+            assert child.ended_by(time.monotonic() + 60)
+    finally:
+        resource.setrlimit(resource.RLIMIT_CORE, before)
+    assert b"".join(chunks) == b"0\n"

@@ -87,6 +87,37 @@ def test_a_webhook_is_signed_over_its_time_and_its_body(begun: World) -> None:
     assert at_work.log == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "event_id", "row"),
+    [
+        (NoticeKind.QUESTION, "question:q1", "row-question-q1"),
+        (NoticeKind.REMINDER, "question:q1:reminder:2", "row-question-q1"),
+        (NoticeKind.READY, "ready:one:0123", "row-approval-one"),
+        (NoticeKind.FAILED, "failed:one:v3", "row-stuck-one"),
+    ],
+)
+def test_every_target_gets_the_link_of_the_row_while_the_pages_are_served(
+    begun: World, kind: NoticeKind, event_id: str, row: str
+) -> None:
+    make_ready_for_threads()
+    notice = msgspec.structs.replace(NOTICE, kind=kind, event_id=event_id)
+    targets: dict[str, Any] = {"hook": HOOK, "team": {**HOOK, "type": "slack"}, "phone": {**HOOK, "type": "ntfy"}}
+    told = {}
+    for name, target in targets.items():
+        with listening() as listener:
+            environ = {"HOOK_URL": listener.url, "HOOK_KEY": KEY}
+            wanted: Any = {name: {**target, "events": list(NoticeKind)}}
+            given = rules(**wanted)
+            made = Notifications(begun.app.gateway, environ, given, print, pages=lambda: "http://x.localhost:1")
+            made.send(notice)
+            made.close(20)
+        told[name] = listener.heard[0]
+    link = f"http://x.localhost:1/#{row}"
+    assert json.loads(told["hook"].body)["url"] == link
+    assert json.loads(told["team"].body)["text"].endswith(f"\n{link}")
+    assert told["phone"].headers["Click"] == link
+
+
 def test_slack_gets_text_that_calls_nobody(begun: World) -> None:
     with listening() as listener, desk(begun, listener, team={"type": "slack", "url_env": "HOOK_URL"}) as at_work:
         at_work.tell()

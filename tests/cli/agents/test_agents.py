@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.cli.run.bad_agents import PYTHON, bad_agent
-from tests.cli.shops import Shop
 from tests.world import make_repository, run_aop
 
 NPM = """\
@@ -112,22 +111,6 @@ def test_a_trial_without_a_key_says_which_variable_to_set(tmp_path: Path, env: d
     ran = run_aop(tmp_path, "agents", "test", "claude", "--json", env=env)
     error = json.loads(ran.out)["error"]
     assert (ran.code, error["code"], error["details"]["variable"]) == (2, "provider_auth_missing", "ANTHROPIC_API_KEY")
-
-
-def test_under_a_cap_of_cost_a_model_without_a_price_is_refused_before_anything_begins(
-    tmp_path: Path, env: dict[str, str]
-) -> None:
-    bad_agent(tmp_path / "bin", "claude")
-    shop = Shop(tmp_path, "version: 1\ncost: {max_usd_per_feature: 5}\n")
-    shop.wants("good")
-    words = ["run", "-fl", str(shop.specs), "--agent-provider", "claude", "--agent-model", "claude-newest-9", "--json"]
-    ran = run_aop(shop.root, *words, env={**env, "ANTHROPIC_API_KEY": "k1"})
-    error = json.loads(ran.out)["error"]
-    assert (ran.code, error["code"], error["details"]["model"]) == (
-        *(2, "model_price_unknown"),
-        "anthropic:claude-newest-9",
-    )
-    assert shop.statuses() == {}
 
 
 def test_a_row_of_the_user_that_is_wrong_is_refused_with_file_line_and_the_key_that_was_meant(

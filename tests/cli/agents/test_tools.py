@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from aop.wiring.catalogue import CATALOGUE
-from tests.world import FILES, make_repository, run_aop
+from tests.world import FILES, git, make_repository, run_aop
 
 ROOT = Path(__file__).parents[3]
 FOLDER = "agentic/orchestrator"
@@ -39,6 +39,14 @@ def test_writing_twice_changes_nothing_more_and_the_check_agrees(tmp_path: Path)
     assert len(first) == len(documents) + 2 * len(names) + len(["tools.md", "catalog", "protocol", "errors"])
     assert run_aop(root, "tools", "write", "--json").json["data"] == {"written": []}
     assert run_aop(root, "tools", "check").code == 0
+
+
+def test_a_linked_worktree_gets_files_of_its_own(tmp_path: Path) -> None:
+    root, linked = make_repository(tmp_path / "repo"), tmp_path / "linked"
+    git(root, "worktree", "add", "-q", str(linked))
+    assert run_aop(linked, "tools", "write").code == 0
+    assert ((linked / CATALOG).is_file(), (root / CATALOG).exists()) == (True, False)
+    assert [run_aop(each, "tools", "check").code for each in (linked, root)] == [0, 1]
 
 
 @pytest.mark.req("AOP-065")

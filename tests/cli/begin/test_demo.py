@@ -162,7 +162,7 @@ def test_without_keep_nothing_is_left_and_a_person_is_told_what_to_try(tmp_path:
     assert list(tmp_path.iterdir()) == []
     assert "The repository was removed" in ran.err
     assert f"Merge feature {FEATURE}" in ran.out
-    assert re.findall(r"^  (aop [a-z]+)", ran.out, re.MULTILINE) == ["aop demo", "aop init", "aop fix"]
+    assert re.findall(r"^  (aop [a-z]+)", ran.out, re.MULTILINE) == ["aop demo", "aop demo", "aop init", "aop fix"]
 
 
 def test_the_demo_needs_no_git_settings_and_no_home(tmp_path: Path) -> None:

@@ -158,7 +158,7 @@ def ready(tmp_path: Path) -> Path:
         (("request-changes", "one", "Better.", "--file", "src/c.txt"), 1, "file_not_found"),
         (("request-changes", "one", "Better.", "--file", "src/a.txt", "--lines", "4"), 2, "invalid_arguments"),
         (("request-changes", "one", "Better.", "--file", "src/a.txt", "--lines", "two"), 2, "invalid_arguments"),
-        (("request-changes", "one"), 2, "invalid_cli_args"),
+        (("request-changes", "one"), 2, "invalid_arguments"),
         (("reject", "nobody", "No."), 1, "unknown_feature"),
         (("reject", "one", " "), 2, "invalid_arguments"),
         (("reject", "one"), 2, "invalid_cli_args"),

@@ -8,6 +8,8 @@ import pytest
 
 from tests.hostile.gate_cheats.arena import Row, prove_row
 from tests.hostile.gate_cheats.test_tests_of_the_base import PYTHON, TESTS
+from tests.mcpserver.clients import served
+from tests.web.pages.page_visits import visit
 from tests.world import World, run_aop
 
 ROW = Row(
@@ -67,3 +69,11 @@ def test_they_stand_above_the_question_for_approval(root: Path) -> None:
     assert asked.code == 0, asked.err
     assert told.index("tests.test_cart.test_one: does not pass as the base has it") < told.index("Approved.")
     assert "Reason of the plan: Nothing counts prices any more" in told
+
+
+def test_the_page_of_the_feature_shows_them_above_the_diff(root: Path) -> None:
+    with served(root) as server, visit(root, server) as browser:
+        html = browser.get("/features/one").html
+    above = html[: html.index('class="panel file"')]
+    assert "does not run and pass any more" in above
+    assert "does not pass as the base has it" in above

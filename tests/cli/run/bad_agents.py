@@ -8,7 +8,7 @@ from pathlib import Path
 PYTHON = f"{sys.base_prefix}/bin/python3"
 """A Python outside of AOP's own environment, which no agent sees."""
 SCRIPT = r'''
-import json, os, re, signal, subprocess, sys, time, urllib.error, urllib.request
+import json, os, re, signal, socket, subprocess, sys, time, urllib.error, urllib.request
 
 if sys.argv[1:] == ["--version"]:
     print("1.2.3 (A Test)")
@@ -69,6 +69,8 @@ def ask_model():
         sys.exit(f"The request was refused: {error.code}")
 
 
+if manner == "odd":
+    print(json.dumps({"kind": "usage", "format": 9, "tokens": {"in": 10, "out": 5}}))
 wanted = re.search(r"Call the tool `submit_note` with the note `([^`]+)`", prompt)
 if wanted:
     call("submit_note", note=wanted[1])
@@ -86,6 +88,12 @@ elif manner == "dies":
 elif manner == "fails":
     print("There is no room on this device.")
     sys.exit(3)
+elif manner in ("hearsay", "limited"):
+    print("Rate limit exceeded: try again in 2 hours")
+    sys.exit(manner == "limited")
+elif manner == "forks":
+    for _ in range(20):
+        subprocess.Popen([sys.executable, __file__ + ".child", "-c", "x"], start_new_session=True)
 elif manner == "stranger":
     sys.exit("Invalid API key - Please run /login")
 elif manner == "terminal":
@@ -111,6 +119,10 @@ elif manner == "git":
     common = os.path.dirname(os.path.dirname(own))
     places = [".git", os.path.join(common, "config"), os.path.join(common, "hooks", "post-checkout")]
     call("submit_note", note=json.dumps([attempt(write, place) for place in places]))
+elif manner == "network":
+    places = [("127.0.0.1", 9), ("93.184.215.14", 443)]
+    proxies = [name for name in os.environ if name.lower().endswith("_proxy")]
+    call("submit_note", note=json.dumps([*(attempt(socket.create_connection, place, 5) for place in places), *proxies]))
 elif manner == "environ":
     seen = dict(os.environ).__repr__()
     for number in filter(str.isdigit, os.listdir("/proc")):

@@ -65,7 +65,8 @@ def test_an_agent_brings_a_feature_to_ready_to_merge_and_is_denied_what_leaves_i
         "output_tokens": {"known": 10, "unknown_turns": 0},
         "cached_input_tokens": {"known": None, "unknown_turns": 2},
         "cost_usd": {"known": 0.5, "unknown_turns": 0},
-        "self_reported_turns": 0,
+        "self_reported_turns": 2,
+        "estimated_turns": 0,
     }
     said = (scene.shop.root / ".aop/logs/good/builder-says.log").read_text()
     assert "I begin" in said

@@ -40,11 +40,12 @@ FAILING = {
         *("agent_failed", 2),
         "The agent exited with code 1. Its last lines: May I go on? There is no terminal to answer on.",
     ),
-    "stranger": ("agent_not_logged_in", 1, "It says: Invalid API key - Please run /login"),
+    "stranger": ("agent_failed", 2, "The agent failed. It says: Invalid API key - Please run /login"),
+    "forks": ("no_usable_answer", 3, "The agent ended without a submission or a changed file."),
     "ignores": ("no_usable_answer", 3, "The agent ended without a submission or a changed file."),
 }
 """The error code of each, how many turns it gets, and what is said of it."""
-REPORTING = ("outside", "updates", "git", "environ", "others", "same")
+REPORTING = ("outside", "updates", "git", "environ", "network", "others", "same")
 
 pytestmark = pytest.mark.slow
 
@@ -103,6 +104,10 @@ def test_an_agent_that_brings_nothing_is_called_by_its_fault_and_a_person_may_re
     assert (question["choices"], ward.attempts(manner)) == (["retry", "stop"], [code] * turns)
     assert message in question["text"]
     assert "circles" not in question["text"]
+
+
+def test_with_a_key_an_agent_reaches_no_host_and_is_told_of_no_proxy(ward: Ward) -> None:
+    assert ward.note("network") == ["PermissionError", "PermissionError"]
 
 
 @pytest.mark.parametrize("manner", ["dies", "stranger"])

@@ -155,6 +155,16 @@ def test_what_an_agent_says_steers_no_terminal(tmp_path: Path) -> None:
     ]
 
 
+def test_under_a_cap_of_cost_a_model_without_a_price_is_refused_before_the_first_request(tmp_path: Path) -> None:
+    root = gated_repository(tmp_path / "repo", cost={"max_usd_per_feature": 5})
+    with serving("anthropic", Step(text="Hello.")) as model:
+        env = {"ANTHROPIC_API_KEY": "sk-ant-not-for-anybody-0123456789", "ANTHROPIC_BASE_URL": model.url}
+        words = ("--agent-provider", "model", "--agent-model", "anthropic:claude-newest-9", "--json")
+        ran = run_aop(root, "gated", "run", *words, env=env)
+    assert (ran.code, ran.json["error"]["code"], model.heard) == (2, "model_price_unknown", []), ran.out + ran.err
+    assert "no price for `anthropic:claude-newest-9`" in ran.json["error"]["message"]
+
+
 @pytest.mark.parametrize(
     ("words", "time"),
     [("try again in 2 hours", "It names a time: 20"), ("no more today", "It names no time.")],

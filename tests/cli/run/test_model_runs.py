@@ -10,6 +10,7 @@ import pytest
 
 from tests.brains.endpoints import Step, serving
 from tests.cli.shops import Shop, error_of
+from tests.world import run_aop
 
 KEY = "sk-ant-not-for-anybody-0123456789"
 FINISH = "hand_in_result"
@@ -80,3 +81,29 @@ def test_a_model_that_cannot_be_asked_is_refused_before_anything_happens(
     ran = shop.run("-fl", str(shop.specs), "--wait", "--json", env=env)
     assert (ran.code, error_of(ran)["code"]) == (2, code)
     assert not (shop.root / "agentic/features").exists()
+
+
+@pytest.mark.parametrize("answer", [pytest.param("uncapped", marks=pytest.mark.slow), "stop"])
+def test_under_a_cap_of_cost_a_model_without_a_price_is_a_question_before_the_first_request(
+    tmp_path: Path, answer: str
+) -> None:
+    shop = Shop(tmp_path, "version: 1\ncost: {max_usd_per_feature: 5}\n")
+    shop.wants("one")
+    script = [
+        step(FINISH, plan=PLAN),
+        step("tree_write_file", path="src/one.txt", content="Write one.\n"),
+        step(FINISH, summary="Wrote it."),
+    ]
+    with serving("anthropic", *script) as model:
+        env = {**environment(model.url), "AOP_AGENT_MODEL": "anthropic:claude-sonnet-5,anthropic:claude-newest-9"}
+        ran = shop.run("-fl", str(shop.specs), "--wait", env=env)
+        assert (ran.code, "no price for `anthropic:claude-newest-9`" in ran.err) == (4, True), ran.err
+        assert (model.heard, shop.events()["turn_taken", "one"]) == ([], 0)
+        assert shop.aop("answer", "q1", answer).code == 0
+        ran = run_aop(shop.root, "resume", "--wait", env=env)
+    assert shop.statuses() == {"one": "blocked" if answer == "stop" else "ready_to_merge"}, ran.err
+    if answer == "stop":
+        (row,) = json.loads(shop.aop("status", "--json").out)["data"]["features"]
+        assert row["status_reason"] == (
+            "`anthropic:claude-newest-9`, the model of the feature `one`, has no price, and the policy caps the cost."
+        )

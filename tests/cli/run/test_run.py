@@ -275,6 +275,22 @@ def test_two_specs_that_want_the_same_file_end_the_wait_with_one_that_waits(shop
 
 
 @pytest.mark.slow
+@pytest.mark.req("AOP-053")
+def test_a_run_names_first_the_feature_whose_merge_lets_most_others_begin(shop: Shop) -> None:
+    shop.wants("alpha", "beta", "gamma")
+    for name, other in (("later", "gamma"), ("last", "gamma"), ("next", "beta")):
+        (shop.specs / f"{name}.md").write_text(f"---\ndepends_on: [{other}]\n---\nWrite {name}.\n")
+    ran = shop.all_at_once("--json")
+    assert ran.code == 5, ran.err
+    steps = json.loads(ran.out)["data"]["next_steps"]
+    assert [(step["feature_id"], step["unblocks"]) for step in steps] == [
+        ("gamma", ["last", "later"]),
+        ("beta", ["next"]),
+        ("alpha", []),
+    ]
+
+
+@pytest.mark.slow
 def test_a_spec_that_depends_on_another_begins_when_that_one_is_merged(shop: Shop) -> None:
     shop.wants("base")
     (shop.specs / "later.md").write_text("---\ndepends_on: [base]\n---\nWrite later.\n")

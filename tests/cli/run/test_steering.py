@@ -139,6 +139,22 @@ def test_one_feature_rests_while_the_others_go_on_and_goes_on_in_the_same_run(sh
 
 
 @pytest.mark.slow
+def test_a_feature_that_a_person_stops_ends_its_turn_and_leaves_the_others_alone(shop: Shop) -> None:
+    shop.wants("held_one", "held_two")
+    assert shop.run("-fl", str(shop.specs)).code == 0
+    until(lambda: shop.turns_in_progress() == 2, seconds=SECONDS)
+    assert shop.aop("stop", "held_one").code == 0
+    # Nobody says `go`: only the stop ends a turn.
+    until(lambda: shop.turns_in_progress() == 1, seconds=SECONDS)
+    (shop.agent / "go").touch()
+    shop.until_supervisor_ended()
+    assert shop.statuses() == {"held_one": "failed", "held_two": "ready_to_merge"}
+    row = json.loads(shop.aop("status", "--json").out)["data"]["features"][0]
+    assert (row["status_reason"], row["spent"]["turns"]) == ("A person stopped it.", 1)
+    assert shop.aop("inbox", "--json").json["data"]["questions"] == []
+
+
+@pytest.mark.slow
 def test_a_test_that_fails_leaves_neither_its_supervisor_nor_its_agents(shop: Shop) -> None:
     shop.wants("held_one")
     assert shop.run("-fl", str(shop.specs)).code == 0

@@ -51,6 +51,7 @@ IN_CLASS = REAL.replace("\n", "\n    ")
         (f"class TestIt:\n    __test__ = False\n    {IN_CLASS}", 0),
         (f"class TestIt:\n    def setUp(self):\n        self.x = 1\n        return\n    {IN_CLASS}", 1),
         ("def test_a(:\n", 0),
+        (f"@x{'.a' * 400}\n{REAL}", 0),
         ("def helper():\n    assert f()\n", 0),
     ],
 )

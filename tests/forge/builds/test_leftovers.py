@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aop.adapters.doctor.leftovers import Leftover
-from aop.adapters.doctor.state import check_worktrees, examine_record
+from aop.adapters.reporting.doctor.leftovers import Leftover
+from aop.adapters.reporting.doctor.state import check_worktrees, examine_record
 from aop.core.ids import CommitId, ObjectId, TokenId
 from aop.core.roles import Role
 from aop.forge.projects.documents import BrokerSession, ForgeProject, ScoutRun
@@ -32,7 +32,7 @@ def test_the_worktree_of_a_sealed_build_goes_and_its_branch_and_seal_stay(tmp_pa
     assert (removal.problem, worktree.exists(), refs(built.root)) == ("", False, before)
     assert built.git("show", f"{removal.rescued}:draft.txt") == "Nobody committed this.\n"
     assert built.world.ok("forge.build_verify_seal", build_id=built.build_id)["valid"]
-    examined = examine_record(built.root / ".aop")
+    examined = examine_record(built.root / ".aop", {})
     assert "has no worktree" not in str(check_worktrees(built.world.app.repository, examined))
     assert list(leftovers.find()) == []
     built.world.close()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from aop.core.ids import ObjectId, TreeId
 from aop.core.roles import Role
 from aop.forge.builds.documents import BuildError, PhaseProgress, Seal, build_error_key
 from aop.forge.builds.seal.dimensions import WEIGHTS
@@ -14,6 +15,8 @@ from aop.forge.builds.seal.seal_verdict import CERTIFIED_FROM
 from aop.forge.contracts.types import ContractType
 from aop.forge.projects.documents import ContractVersion, contract_key
 from aop.kernel.record.documents.base import revise
+from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.record.documents.gate_runs import GateRun
 from tests.forge.broker.shelves import Agent
 from tests.forge.builds.built import Built
 from tests.forge.builds.notes_app import APP, BASE, PHASE_0, PHASE_1
@@ -226,6 +229,29 @@ def test_evidence_that_was_changed_makes_it_void(built: Built) -> None:
         False,
         (f"The log `{log.relative_to(built.root)}` is not what the step wrote.",),
     )
+
+
+def test_another_tree_of_the_build_makes_it_void(built: Built) -> None:
+    built.finish()
+    sealed = built.world.ok("forge.build_seal", build_id=built.build_id)["seal"]
+    other = built.git("rev-parse", "main^{tree}").strip()
+    with built.kernel.record.write() as tx:
+        found = tx.get(FeatureState, "notes-b1")
+        assert found is not None
+        tx.put(revise(found, tree=TreeId(ObjectId(other))), "notes-b1")
+    valid, flaws = _verified(built)
+    assert not valid
+    assert f"The tree of the build is {other[:12]}, and {sealed['tree'][:12]} was sealed." in flaws
+
+
+def test_a_gate_run_that_is_gone_makes_it_void(built: Built) -> None:
+    built.finish()
+    run_id = built.world.ok("forge.build_seal", build_id=built.build_id)["seal"]["gate_runs"][0]
+    with built.kernel.record.write() as tx:
+        tx.remove(GateRun, run_id)
+    valid, flaws = _verified(built)
+    assert not valid
+    assert f"The gate run `{run_id}` is missing." in flaws
 
 
 def test_an_edit_of_a_contract_after_the_pin_leaves_the_seal_valid(built: Built) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from aop.core.roles import Role
 from tests.hostile.gate_cheats.cases import Case, apply, outcome
 from tests.kernel.tools.worlds import configured, copied, gates_of, step
 from tests.world import World
@@ -18,8 +19,14 @@ PYPROJECT = """\
 name = "cart"
 version = "1"
 
+[project.optional-dependencies]
+test = ["Deal-Maker>=2; python_version > '3'", "cart[web]"]
+
 [tool.pytest.ini_options]
 pythonpath = ["src"]
+
+[tool.poetry.group.dev.dependencies]
+responses = "*"
 
 [tool.coverage.run]
 branch = true
@@ -65,13 +72,16 @@ FILES = {
     "tools/lines.py": "print('fine')\n",
     "web/tools/compile.js": "process.exit(0)\n",
     "conf/extra.ini": "[pytest]\n",
+    "calendar.py": "DAYS = 7\n",
+    "code/run.txt": "Nothing yet\n",
+    "requirements-dev.txt": "# for work\n-r other.txt\nboto3 == 1.2\n",
     "review/review.py": "print('{}')\n",
     "src/cart.py": "total = sum\n",
     "tests/test_cart.py": "def test_total():\n    assert True\n",
 }
 STEPS = [
     {"name": "test", "cmd": ["python3", "-m", "pytest", "-c", "conf/extra.ini", "--junitxml=out/junit.xml", "tests"]},
-    {"name": "one-file", "cmd": ["python3", "-m", "pytest", "tests/test_cart.py"]},
+    {"name": "one-file", "cmd": ["python3", "-m", "pytest", "tests/test_cart.py"], "env": {"PYTHONPATH": "lib"}},
     {"name": "script", "cmd": ["python3", "tools/verify.py", "--strict"]},
     {"name": "module", "cmd": ["python3", "-m", "tools.checks"]},
     {"name": "relative", "cmd": ["../scripts/run.sh"], "cwd": "src"},
@@ -104,12 +114,26 @@ CHEATS = (
     Case(name="sitecustomize", files={"src/sitecustomize.py": "x = 1\n"}, expected=GUARDED),
     Case(name="usercustomize", files={"usercustomize.py": "x = 1\n"}, expected=GUARDED),
     Case(name="a path file", files={"src/evil.pth": "import os\n"}, expected=GUARDED),
+    Case(name="a module of Python's own at the root", files={"argparse.py": "exit(0)\n"}, expected=GUARDED),
+    Case(name="a package of Python's own at the root", files={"json/__init__.py": "x = 1\n"}, expected=GUARDED),
+    Case(name="one in a folder that has no package yet", files={"code/__init__.py": "x = 1\n"}, expected=GUARDED),
+    Case(name="a compiled one", files={"heapq.cpython-311-x86_64-linux-gnu.so": "x\n"}, expected=GUARDED),
+    Case(name="one in other letters", files={"ArgParse.py": "exit(0)\n"}, expected=GUARDED),
+    Case(name="a module of Python's own beside a script", files={"tools/json.py": "exit(0)\n"}, expected=GUARDED),
+    Case(name="one where a step begins", files={"web/argparse.py": "exit(0)\n"}, expected=GUARDED),
+    Case(name="one on the path of Python", files={"lib/argparse.py": "exit(0)\n"}, expected=GUARDED),
+    Case(name="one on the path of pytest", files={"src/argparse.py": "exit(0)\n"}, expected=GUARDED),
+    Case(name="a package that pytest imports", files={"packaging/__init__.py": "x = 1\n"}, expected=GUARDED),
+    Case(name="a package that the project requires", files={"deal_maker.py": "x = 1\n"}, expected=GUARDED),
+    Case(name="one that Poetry installs", files={"src/responses.py": "x = 1\n"}, expected=GUARDED),
+    Case(name="an archive in the place of a folder", files={"lib": "PK\n"}, expected=GUARDED),
+    Case(name="one that its requirements name", files={"boto3/__init__.py": "x = 1\n"}, expected=GUARDED),
     Case(name="a conftest", files={"tests/conftest.py": "x = 1\n"}, expected=GUARDED),
     Case(name="settings of ruff", files={"ruff.toml": "exclude = ['src']\n"}, expected=GUARDED),
     Case(name="settings of mypy", files={"src/mypy.ini": "[mypy]\nignore_errors = true\n"}, expected=GUARDED),
     Case(
         name="options of pytest",
-        files={"pyproject.toml": PYPROJECT.replace("[tool.cov", 'addopts = "-k nothing"\n\n[tool.cov')},
+        files={"pyproject.toml": PYPROJECT.replace("[tool.poet", 'addopts = "-k nothing"\n\n[tool.poet')},
         expected="in `tool.pytest`",
     ),
     Case(
@@ -209,13 +233,22 @@ HONEST = (
         files={"web/package.json": package(devDependencies={**PACKAGE["devDependencies"], "left-pad": "^1.3.0"})},
     ),
     Case(name="a name that only begins like a runner", files={"src/pytest_of_prices.py": "x = 1\n"}),
+    Case(name="a module in a package, named like one of Python's own", files={"src/cart/json.py": "x = 1\n"}),
+    Case(name="a module at the root", files={"prices.py": "EUR = 1\n"}),
+    Case(name="a module of the base that is named like one of Python's own", files={"calendar.py": "DAYS = 8\n"}),
+    Case(name="the project's own package at the root", files={"cart/__init__.py": "x = 1\n"}),
+    Case(
+        name="a package of tests", files={"test/__init__.py": "x = 1\n", "test/test_it.py": "def test():\n    pass\n"}
+    ),
+    Case(name="a program without an ending beside a script", files={"tools/profile": "#!/bin/sh\n"}),
+    Case(name="a document named like a module", files={"code/json.md": "How we write JSON\n"}),
     Case(name="a document on the runner", files={"docs/pytest.md": "How we test\n"}),
     Case(name="a script of the application", files={"scripts/serve.sh": "exec cart --port 80\n"}),
     Case(name="a script that only a comment names", files={"docs/old.sh": "true\n"}),
     Case(name="settings of a tool that no gate runs", files={".prettierrc": "{}\n"}),
     Case(name="data that tests read", files={"tests/data/prices.json": "{}\n"}),
 )
-POLICY = {
+POLICY: dict[str, Any] = {
     "patch_policy": {"enforce_plan": False, "enforce_allowed_areas": False},
     "gated": {"review_command": ["python3", "review/review.py"]},
 }
@@ -256,6 +289,21 @@ def test_what_proves_is_out_of_reach(world: World, case: Case) -> None:
 @pytest.mark.parametrize("case", HONEST, ids=lambda case: case.name)
 def test_honest_changes_stay_free(worked_on: World, case: Case) -> None:
     assert outcome(apply(worked_on, case.files)) == case.expected
+
+
+def test_a_link_to_a_package_is_out_of_reach_where_links_are_allowed(tmp_path: Path) -> None:
+    policy = {**POLICY, "patch_policy": {**POLICY["patch_policy"], "allow_symlinks": True}}
+    world = configured(tmp_path / "repo", policy=policy, gates=gates_of(full=STEPS, merge=STEPS), files=FILES)
+    world.init()
+    answers = []
+    for name in ("json", "link-to-cart"):
+        head = f"diff --git a/{name} b/{name}\nnew file mode 120000\n--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n"
+        diff = f"{head}+src\n\\ No newline at end of file\n"
+        answers.append(world.call("repo.apply_patch", role=Role.BUILDER, feature_id="one", unified_diff=diff))
+    shadow, honest = map(outcome, answers)
+    assert "Python would import it in place of a module" in shadow
+    assert honest == ""
+    world.close()
 
 
 def test_an_agent_can_ask_for_a_file_that_a_gate_runs(world: World) -> None:

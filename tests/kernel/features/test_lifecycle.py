@@ -12,8 +12,9 @@ import pytest
 
 from aop.adapters.storage.record.sqlite import SqliteRecord
 from aop.core.errors import Fault, InvalidStatusTransition
-from aop.core.ids import CommitId, FeatureId, ObjectId, TreeId
+from aop.core.ids import ApprovalId, CommitId, FeatureId, ObjectId, TreeId
 from aop.kernel.features.lifecycle import next_steps, relist, require_status, store_feature, with_status
+from aop.kernel.record.documents.approvals import Approval
 from aop.kernel.record.documents.features import FeatureState, Index, Status
 from aop.kernel.record.port import Claim
 
@@ -184,3 +185,23 @@ def test_a_state_that_does_not_have_its_shape_is_not_written(
         tx.put(wrong, "one")
     with record.read() as view:
         assert view.get(FeatureState, "one") == known
+
+
+@pytest.mark.req("AOP-041")
+def test_no_document_is_written_without_its_shape(record: SqliteRecord) -> None:
+    approval = Approval(
+        version=1,
+        approval_id=ApprovalId("approval-1"),
+        feature_id=FeatureId("one"),
+        tree=TreeId(ObjectId("1" * 40)),
+        base=CommitId(ObjectId("2" * 40)),
+        gate_runs={},
+        config_hash="3",
+        approved_by="ada",
+        approved_at="2026-01-01T00:00:00.000Z",
+    )
+    wrong = msgspec.structs.replace(approval, gate_runs=["fast"])
+    with pytest.raises(Fault, match=re.escape("$.gate_runs")), record.write() as tx:
+        tx.put(wrong, "approval-1")
+    with record.read() as view:
+        assert view.get(Approval, "approval-1") is None

@@ -69,8 +69,14 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "escalate_for_external_help": {SWE},
     "evidence.latest": EVERYBODY,
     "evidence.verify": EVERYBODY,
+    "failures.mark": PERSON,
+    "feature.answer_comments": {PLANNER, BUILDER, QA},
     "feature.approve": PERSON,
     "feature.begin_anew": set(),
+    "feature.comment": PERSON,
+    "feature.comment_delete": PERSON,
+    "feature.comment_edit": PERSON,
+    "feature.comments": PERSON,
     "feature.delete": PERSON,
     "feature.discover_specs": EVERYBODY,
     "feature.get_context": EVERYBODY,
@@ -78,6 +84,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "feature.ingest_spec": {ORCHESTRATOR},
     "feature.init": {ORCHESTRATOR},
     "feature.log_append": EVERYBODY,
+    "feature.mark_viewed": PERSON,
     "feature.ready_to_merge": PERSON,
     "feature.redo": PERSON,
     "feature.reject": PERSON,
@@ -85,6 +92,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "feature.retry": PERSON,
     "feature.state_get": EVERYBODY,
     "feature.state_patch": {ORCHESTRATOR},
+    "feature.stop": PERSON,
     "feature.trees": EVERYBODY,
     "feature.undo": PERSON,
     "forge.accept": PERSON,
@@ -160,6 +168,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "gates.check_base": PERSON,
     "gates.list": EVERYBODY,
     "gates.run": {ORCHESTRATOR, BUILDER, QA},
+    "gates.log": EVERYBODY,
     "gates.status": EVERYBODY,
     "get_task": {SWE},
     "inbox.answer": PERSON,
@@ -175,6 +184,8 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "plan.get": EVERYBODY,
     "plan.submit": {ORCHESTRATOR, PLANNER},
     "plan.update": {ORCHESTRATOR, PLANNER},
+    "plan.versions": EVERYBODY,
+    "plan.waves": EVERYBODY,
     "qa.test_index_get": EVERYBODY,
     "qa.test_index_update": {ORCHESTRATOR, QA},
     "read_file": {SWE, FORGE_BUILDER, SCOUT, CODER, AUDITOR, FIXER},
@@ -191,8 +202,16 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "repo.status": EVERYBODY,
     "repo.sync": PERSON,
     "repo.take_edits": PERSON,
+    "report.cards": EVERYBODY,
+    "report.costs": {ORCHESTRATOR},
     "report.dashboard": EVERYBODY,
+    "report.failures": {ORCHESTRATOR},
     "report.feature_summary": EVERYBODY,
+    "report.journal": {ORCHESTRATOR},
+    "report.merges": EVERYBODY,
+    "report.past": {ORCHESTRATOR},
+    "report.search": {ORCHESTRATOR},
+    "report.times": {ORCHESTRATOR},
     "request_scope_reduction": {SWE},
     "run_command": {FORGE_BUILDER, CODER},
     "run_tests": {FORGE_BUILDER},
@@ -215,7 +234,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "write_file": {FORGE_BUILDER, CODER},
 }
 """Which roles may call a tool (`system` may call all); `person`: the orchestrator's, and never with a token."""
-CHANGES_NO_FEATURE = {"gates.check_base", "leftovers.note", "repo.sync", "run.began"} | {
+CHANGES_NO_FEATURE = {"failures.mark", "gates.check_base", "leftovers.note", "repo.sync", "run.began"} | {
     "edit_file",
     "run_command",
     "run_tests",
@@ -411,16 +430,25 @@ EXAMPLES: Mapping[str, dict[str, Any]] = {
     "repo.apply_patch": {"unified_diff": PATCH},
     "repo.read_file": {"path": "README.md"},
     "repo.search": {"query": "A"},
+    "report.past": {"seq": 1},
+    "report.search": {"text": "one"},
     "gates.run": {"mode": "fast"},
+    "gates.log": {"run": "fast"},
     "gates.status": {"operation_id": "run-1"},
+    "failures.mark": {"fingerprint": "0" * 12, "note": "Seen before."},
     "feature.log_append": {"note": "Seen."},
     "feature.state_patch": {"expected_version": 1, "patch": {"status": "blocked", "status_reason": "It waits."}},
     "feature.approve": {"tree": "0" * 40, "base": "0" * 40},
     "feature.ingest_spec": {"text": "Say TWO.\n", "source_path": "specs/one.md"},
+    "feature.mark_viewed": {"change": "0" * 32},
     "feature.undo": {"to": "0"},
     "feature.hand_requests": {"worker": "builder"},
     "feature.reject": {"text": "Another way."},
     "feature.request_changes": {"text": "Say THREE.", "file": "src/a.txt", "lines": "2-3"},
+    "feature.comment": {"text": "Why two?", "file": "src/a.txt", "lines": "2"},
+    "feature.comment_edit": {"number": 1, "text": "Why not three?"},
+    "feature.comment_delete": {"number": 2},
+    "feature.answer_comments": {"comments": [{"number": 1, "word": "declined", "reason": "Two it is."}]},
     "escalate_for_external_help": {"markdown_report": "# Stuck"},
     "read_file": {"file_path": "README.md"},
     "search_code": {"query": "A"},
@@ -443,7 +471,12 @@ EXAMPLES: Mapping[str, dict[str, Any]] = {
     "submit_patch": {"unified_diff": PATCH},
     "submit_plan": {"plan": plan_for("one")},
     "submit_request": {"request": "question", "detail": {"question": "Which colour?"}},
-    "run.wait": {"until": "2030-01-01T12:00:00.000Z", "reason": "The quota of the model is used up."},
+    "run.wait": {
+        "provider": "anthropic",
+        "until": "2030-01-01T12:00:00.000Z",
+        "trouble": "anthropic limits the requests (HTTP status 429).",
+        "since": "2029-01-01T12:00:00.000Z",
+    },
     "usage.begin": {"worker": "builder", "run": "run-1", "provider": "custom"},
     "usage.record": {"worker": "builder", "run": "run-1", "provider": "custom"},
 }
@@ -698,17 +731,28 @@ def break_and_repair(world: World) -> None:
     for mode in ("fast", "full"):
         world.ok("gates.run", operation=f"run-{mode}", feature_id="one", mode=mode)
     world.ok("gates.status", feature_id="one", operation_id="run-fast")
+    world.ok("gates.log", feature_id="one", run="fast")
+    change = world.ok("repo.diff_bundle", feature_id="one")["files"][0]["change"]
+    world.ok("feature.mark_viewed", feature_id="one", change=change)
 
 
 def object_to(world: World) -> None:
     """A person requests a change, the builder is given it, and the person makes the first half by hand."""
-    world.ok("feature.request_changes", feature_id="one", **EXAMPLES["feature.request_changes"])
+    for _ in range(2):
+        world.ok("feature.comment", feature_id="one", **EXAMPLES["feature.comment"])
+    for tool in ("feature.comment_edit", "feature.comment_delete", "feature.request_changes"):
+        world.ok(tool, feature_id="one", **EXAMPLES[tool])
     world.ok("feature.hand_requests", role=Role.SYSTEM, feature_id="one", **EXAMPLES["feature.hand_requests"])
+    answers = EXAMPLES["feature.answer_comments"]
+    world.ok("feature.answer_comments", role=Role.BUILDER, feature_id="one", **answers)
+    world.ok("feature.comments", feature_id="one")
     (world.root / ".worktrees/one/src/a.txt").write_text("one\nTWO\nthree\n")
     assert world.ok("repo.take_edits", feature_id="one", dry_run=False)["taken"] is True
     world.init("other")
     world.ok("plan.submit", feature_id="other", plan_json=plan_for("other", files=files(modify=("src/b.txt",))))
     world.ok("feature.reject", feature_id="other", **EXAMPLES["feature.reject"])
+    world.ok("feature.stop", feature_id="other")
+    world.ok("failures.mark", **EXAMPLES["failures.mark"])
 
 
 def mark(world: World) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from msgspec import Struct
 
+from aop.adapters.storage.record.sqlite import SqliteRecord
 from aop.core.errors import Fault, InvalidStatusTransition, Json
 from aop.core.ids import OperationId
 from aop.core.roles import Role
@@ -159,7 +160,9 @@ def test_an_approval_that_is_asked_for_again_gives_its_token_again_and_no_record
     assert token.startswith("aop1.")
     with world.app.record.read() as view:
         assert len(list(view.all(Approval))) == 1
-    dump = "\n".join(world.app.record._connection().iterdump())
+    record = world.app.record
+    assert isinstance(record, SqliteRecord)
+    dump = "\n".join(record._connection().iterdump())
     private = b"".join(path.read_bytes() for path in (world.root / ".aop").rglob("*") if path.is_file())
     assert token.rpartition(".")[2] not in dump
     assert token.rpartition(".")[2].encode() not in private
@@ -179,7 +182,10 @@ def test_of_two_processes_that_merge_with_one_approval_one_merges(world: World) 
     assert lost["error"]["code"] in ("invalid_status_transition", "worktree_busy")
     assert git(world.root, "rev-parse", "main").strip() == won["data"]["merge_commit"]
     assert git(world.root, "rev-parse", "main^1") == base
-    assert len(events(world, "feature_merged")) == 1
+    merged_by = events(world, "feature_merged")
+    assert len(merged_by) == 1
+    with world.app.record.read() as view:
+        assert [approval.spent_by for approval in view.all(Approval)] == merged_by
     again = world.call("feature.ready_to_merge", operation="op-3", **json.loads(merge))
     assert (again.error or {})["code"] == "invalid_status_transition"
 

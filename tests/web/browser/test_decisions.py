@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from playwright.sync_api import Browser, expect
 
 from aop.core.roles import Role
-from tests.mcpserver.clients import served
-from tests.web.browser.windows import Scheme, launched, window
-from tests.world import World, git, make_repository
+from tests.web.browser.windows import Scheme, window
+from tests.world import World, git
 
 pytestmark = pytest.mark.browser
 
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with launched() as running:
-        yield running
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    made = World(make_repository(tmp_path / "repo"))
-    with served(made.root):
-        yield made
-    made.close()
+REPORTS = ("/plan", "/merge", "/errors", "/cost", "/time", "/journal", "/journal/board", "/search?q=one", "/doctor")
+PATHS = ("/", "/board", *REPORTS)
 
 
 def test_a_feature_is_reviewed_approved_and_merged_by_clicks(world: World, browser: Browser) -> None:
@@ -78,12 +63,12 @@ def test_a_refusal_is_told_on_the_page(world: World, browser: Browser) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["dark", "light"])
-@pytest.mark.parametrize("width", [360, 1440])
+@pytest.mark.parametrize("width", [360, 1440, 2560])
 def test_no_page_is_wider_than_its_window(world: World, browser: Browser, width: int, scheme: Scheme) -> None:
     world.ready("one")
     world.ok("feature.log_append", role=Role.BUILDER, feature_id="one", note="x" * 3000)
     with window(browser, world.root, width=width, scheme=scheme) as opened:
-        for path in ("/", "/board", "/journal", "/features/one", "/features/one/timeline"):
+        for path in (*PATHS, "/features/one", "/features/one/timeline"):
             page = opened.go(path)
             assert page.evaluate("document.documentElement.scrollWidth") <= width, path
 

@@ -49,8 +49,12 @@ class Browser:
         return _drawn(self._client.get(path, headers=_named(headers)))
 
     def post(self, path: str, fields: dict[str, str], **headers: str) -> Drawn:
+        return _drawn(self.fetch(path, fields, **headers))
+
+    def fetch(self, path: str, fields: dict[str, str], **headers: str) -> httpx2.Response:
+        """Send a form, and return the answer as it came."""
         sent = {"origin": self.origin, "sec-fetch-site": "same-origin", **_named(headers)}
-        return _drawn(self._client.post(path, data=fields, headers=sent))
+        return self._client.post(path, data=fields, headers=sent)
 
     def enter(self) -> Drawn:
         """Follow the link of `aop web` in this browser."""
@@ -85,10 +89,23 @@ def link_to(root: Path, *words: str) -> str:
 @contextmanager
 def browser_at(root: Path, server: Served) -> Iterator[Browser]:
     """Open a browser that has no session yet."""
-    link = link_to(root)
-    host = urlsplit(link).netloc
+    with _browser_for(link_to(root), server.origin) as browser:
+        yield browser
+
+
+@contextmanager
+def entered(link: str) -> Iterator[Browser]:
+    """Open a browser with the session that a link gives."""
+    with _browser_for(link, f"http://127.0.0.1:{urlsplit(link).port}") as browser:
+        assert browser.enter().status == 303
+        yield browser
+
+
+@contextmanager
+def _browser_for(link: str, origin: str) -> Iterator[Browser]:
     # The name of the pages leads to this machine in a browser; here it is only sent.
-    with httpx2.Client(base_url=server.origin, headers={"host": host}, timeout=SECONDS) as client:
+    host = urlsplit(link).netloc
+    with httpx2.Client(base_url=origin, headers={"host": host}, timeout=SECONDS) as client:
         yield Browser(client, link)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
 
 from tests.mcpserver.clients import Served, served
 from tests.web.pages.page_visits import Browser, visit
-from tests.world import FILES, World, git
+from tests.world import FILES, PATCH, World, files, git
 
 
 @pytest.fixture
@@ -93,3 +94,39 @@ def test_going_back_to_a_tree(world: World, browser: Browser) -> None:
     back = browser.get("/features/one/attempts").form("undo", 0)
     assert browser.post("/do/undo", back).status == 303
     assert world.ok("feature.state_get", feature_id="one")["front_matter"]["tree"] == back["to"]
+
+
+def test_a_file_is_marked_as_viewed_until_it_changes(world: World, browser: Browser) -> None:
+    world.ready("one")
+    page = browser.get("/features/one")
+    assert "0 of 1 file viewed" in page.text
+    assert browser.post("/do/viewed", page.form("viewed")).status == 303
+    marked = browser.get("/features/one")
+    assert "1 of 1 file viewed" in marked.text
+    assert "viewed by person:ada" in marked.text
+    assert browser.post("/do/not-viewed", marked.form("not-viewed")).status == 303
+    assert "0 of 1 file viewed" in browser.get("/features/one").text
+
+
+def test_two_trees_of_a_feature_are_compared(world: World, browser: Browser) -> None:
+    world.plan("one")
+    world.patch("one")
+    world.patch("one", PATCH.replace("-two\n+TWO", "-TWO\n+2"))
+    page = browser.get("/features/one/attempts")
+    first, second, third = (each["tree"] for each in world.ok("feature.trees", feature_id="one")["trees"])
+    assert f'href="/features/one/attempts?from={second}&amp;to={third}"' in page.html
+    between = browser.get(f"/features/one/attempts?from={second}&to={third}")
+    assert [
+        re.sub("<[^>]*>", "", each)
+        for each in re.findall(r'class="[ad]"><td.*?</td>.*?<td class="t">(.*?)</td>', between.html)
+    ] == ["TWO", "2"]
+    back = browser.get(f"/features/one/attempts?from={third}&to={first}&diff=split")
+    assert "2" in back.text
+    assert "The two trees are the same" in browser.get(f"/features/one/attempts?from={first}&to={first}").text
+    world.plan("two", files=files(modify=("src/b.txt",)))
+    world.patch("two", "--- a/src/b.txt\n+++ b/src/b.txt\n@@ -1,2 +1,2 @@\n alpha\n-beta\n+BETA\n")
+    foreign = world.ok("repo.status", feature_id="two")["tree"]
+    refused = browser.get(f"/features/one/attempts?from={first}&to={foreign}")
+    assert refused.status == 400
+    assert "names no tree of this feature" in refused.text
+    assert browser.get("/features/one/attempts?from=--output=x").status == 400

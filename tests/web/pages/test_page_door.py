@@ -167,8 +167,10 @@ def test_the_server_of_an_agent_lets_no_person_decide(tmp_path: Path) -> None:
     world = World(make_repository(tmp_path / "repo"))
     world.ready("one")
     with served(world.root, AOP_TOKEN="x") as server, visit(world.root, server) as browser:
-        refused = browser.post("/do/approve", browser.get("/features/one").form("approve"))
-        assert "is for a person" in refused.text
+        assert "Comments are for people, and an agent started this server." in browser.get("/features/one").text
+        wanted = {"feature_id": "one", "tree": "0" * 40, "base": "0" * 40}
+        refused = browser.post("/do/approve", {**browser.get("/board").form("pause"), **wanted})
+        assert "`feature.approve` is for a person" in refused.text
     world.close()
 
 

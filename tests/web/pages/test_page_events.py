@@ -58,11 +58,12 @@ def covered(events: Iterator[dict[str, str]], until: int) -> list[int]:
     return seen
 
 
-def test_each_number_comes_once_over_servers_that_are_killed(world: World) -> None:
+@pytest.mark.parametrize("lives", [2, pytest.param(10, marks=pytest.mark.slow)])
+def test_each_number_comes_once_over_servers_that_are_killed(world: World, lives: int) -> None:
     world.init("one")
     start = seen_last = newest(world)
     seen: list[int] = []
-    for life in range(3):
+    for life in range(lives):
         with served(world.root) as server, visit(world.root, server) as browser:
             note(world, f"while {life} serves")
             with stream(server, browser, 0, **{"last-event-id": str(seen_last)}) as events:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
+from aop.adapters.agents.logins.destinations import MACHINE_NETWORK, Network
 from aop.adapters.agents.logins.login_sessions import Logins
 from aop.adapters.agents.model_access import metered_access
 from aop.adapters.agents.scratch_trees import ScratchReader
@@ -14,6 +16,7 @@ from aop.adapters.agents.workers.command import CommandContext, timeouts_of
 from aop.adapters.agents.workers.vendor_session import SessionContext
 from aop.adapters.machine.own_environment import hidden_folders, visible_paths
 from aop.core.ids import FeatureId
+from aop.kernel.features.lifecycle import stopped_reason
 from aop.kernel.features.worktree_extras import environment_of
 from aop.kernel.gateway.calls import Kernel
 from aop.kernel.gateway.tokens import Tokens
@@ -32,11 +35,18 @@ def command_context(
         logs=root / AGENT_LOGS,
         path=visible_paths(environ.get("PATH", ""), hidden_folders(root)),
         timeouts=timeouts_of(kernel.config().policy.supervisor),
+        stopped=partial(stopped_reason, kernel),
     )
 
 
 def session_context(
-    kernel: Kernel, root: Path, environ: Mapping[str, str], tokens: Tokens, mcp_url: str
+    kernel: Kernel,
+    root: Path,
+    environ: Mapping[str, str],
+    tokens: Tokens,
+    mcp_url: str,
+    *,
+    network: Network | None = None,
 ) -> SessionContext:
     """Return the context of agent sessions; they reach AOP at this MCP address."""
     return SessionContext(
@@ -44,7 +54,7 @@ def session_context(
         tokens=tokens,
         scratches=ScratchReader(kernel.git, root, environ),
         access=metered_access(kernel, root, environ),
-        logins=Logins(kernel=kernel, root=root, environ=environ),
+        logins=Logins(kernel=kernel, root=root, environ=environ, network=network or MACHINE_NETWORK),
         environment=lambda feature_id: environment_of(kernel, feature_id),
         mcp_url=mcp_url,
         root=root,
@@ -52,4 +62,5 @@ def session_context(
         logs=root / AGENT_LOGS,
         path=visible_paths(environ.get("PATH", ""), hidden_folders(root)),
         timeouts=timeouts_of(kernel.config().policy.supervisor),
+        stopped=partial(stopped_reason, kernel),
     )

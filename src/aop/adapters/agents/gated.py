@@ -13,8 +13,16 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from aop.adapters.agents.model_access import model_provider_of
 from aop.adapters.agents.scratch_trees import scratch_at
-from aop.adapters.agents.staff import acp_program, custom_acp_program, program_of, speaks_acp
+from aop.adapters.agents.staff import (
+    acp_program,
+    custom_acp_program,
+    program_of,
+    refuse_unpriced_model,
+    speaks_acp,
+    unpriced_model,
+)
 from aop.adapters.agents.vendors.catalogue import vendors_of
 from aop.adapters.agents.vendors.launch import AgentSession
 from aop.adapters.agents.workers.acp_protocol import AcpTurn
@@ -33,12 +41,12 @@ from aop.adapters.agents.workers.vendor_session import (
     AgentProgram,
     ModelChoice,
     SessionContext,
-    login_session,
+    clearest_of,
     usage_of,
 )
 from aop.adapters.files.own_folders import held_folder
 from aop.brains.ports import Brain
-from aop.core.errors import AgentNotStarted, NoUsableAnswer, NoWorkflow
+from aop.core.errors import AgentNotStarted, NoUsableAnswer, NoWorkflow, ProviderTrouble
 from aop.core.exit_codes import exit_words
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
@@ -144,9 +152,20 @@ class SessionAgent:
             ) as access,
         ):
             ended = self._run_session(program, given, token, access)
-        usage = usage_of(access)
-        _refuse_unstarted(ended, usage)
+            usage = usage_of(access)
+            _refuse_unstarted(ended, usage)
+            self._refuse_trouble(ended, access, usage)
         return TurnOutput(usage=usage, note=_ending_text(ended))
+
+    def _refuse_trouble(self, ended: CommandResult, access: Meter | LoginSession, usage: Usage) -> None:
+        """Refuse a turn that a trouble of the provider ended. Raises: ProviderTrouble."""
+        if ended.ending is Ending.EXITED and not ended.exit_code:
+            return
+        failed = NoUsableAnswer(_ending_text(ended), ending=ended.ending, exit_code=ended.exit_code)
+        clearest = clearest_of(failed, access, model_provider_of(self._program.vendor))
+        if isinstance(clearest, ProviderTrouble):
+            clearest.facts["usage"] = msgspec.to_builtins(usage)
+            raise clearest
 
     def _run_session(
         self, program: AgentProgram, given: TurnInput, token: str, access: Meter | LoginSession
@@ -168,7 +187,7 @@ class SessionAgent:
                 sandboxed=program.context.has_sandbox(),
             )
             prompt = _prompt_of(program.vendor.row.prompt.replace("submit_plan", "get_task"), given)
-            return program.run(session, folder, prompt, given.feature_id, login=login_session(access))
+            return program.run(session, folder, prompt, given.feature_id, access=access)
 
 
 class AcpAgent:
@@ -240,11 +259,12 @@ def chosen_agent(
 
     Raises: ProviderAuthMissing, AgentProviderNotConfigured, and the refusals of a model that is not configured.
     """
+    vendors = vendors_of(sessions.kernel.config().agents, environ)
+    refuse_unpriced_model(choice, sessions.kernel.config().policy.cost, unpriced_model(choice, vendors, environ))
     if choice.provider == Provider.MODEL:
         seconds = commands.timeouts.seconds
         context = ModelContext(gateway=gateway, scratches=sessions.scratches, logs=commands.logs, seconds=seconds)
         return SteppingModel(brain(choice.model), choice.model, context, persona())
-    vendors = vendors_of(sessions.kernel.config().agents, environ)
     vendor = vendors.get(choice.provider)
     if vendor is not None and vendor.speaks_acp:
         return AcpAgent(vendor.provider, partial(acp_program, vendor, choice, environ), sessions, choice.model)

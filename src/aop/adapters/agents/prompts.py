@@ -17,7 +17,7 @@ _ANSWERS = {
         "Do not change files: changes are discarded. Call the tool `submit_plan` of the MCP server `aop` once, with the"
         " whole plan, then stop."
     ),
-    Role.BUILDER: _EDITS,
+    Role.BUILDER: f"{_EDITS} If people commented, call `submit_note` before you stop, with your `comments` on each.",
     Role.QA: f"{_EDITS} Before you stop, call `submit_note` with your marks in `qa_index`: they count with the diff.",
 }
 _OTHERWISE = (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from aop.adapters.agents.model_access import key_of
+from aop.adapters.agents.model_access import key_of, model_provider_of
 from aop.adapters.agents.scratch_trees import scratch_of
 from aop.adapters.agents.vendors.acp_commands import metered_vendor
 from aop.adapters.agents.vendors.catalogue import Vendor, vendors_of
@@ -20,6 +20,9 @@ from aop.adapters.agents.workers.command import (
     split_command,
 )
 from aop.adapters.agents.workers.vendor_session import AgentProgram, SessionContext, SessionWorker
+from aop.adapters.models.settings import MODELS, known_prices
+from aop.brains.names import model_priority
+from aop.brains.prices import Prices
 from aop.core.errors import AgentProviderNotConfigured, MissingRolePrompt, ModelPriceUnknown
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
@@ -40,20 +43,51 @@ class ChosenStaff:
     """Implements `aop.supervisor.feature_run.Staff` with the chosen coding agents."""
 
     def __init__(
-        self, choices: Mapping[Role, ProviderChoice], prompts: Mapping[Role, str], workers: Mapping[Role, Worker]
+        self,
+        choices: Mapping[Role, ProviderChoice],
+        prompts: Mapping[Role, str],
+        workers: Mapping[Role, Worker],
+        providers: Mapping[Role, str],
+        unpriced: Callable[[ProviderChoice], str] = lambda _choice: "",
     ) -> None:
         self._choices = choices
+        self._providers = providers
         self._prompts = prompts
         self._workers = workers
+        self._unpriced = unpriced
 
     def choice(self, role: Role) -> ProviderChoice:
         return self._choices[role]
+
+    def model_provider(self, role: Role) -> str:
+        return self._providers[role]
 
     def worker(self, feature_id: FeatureId, role: Role) -> Worker:
         return self._workers[role]
 
     def prompt(self, role: Role) -> str:
         return self._prompts[role]
+
+    def unpriced_model(self, role: Role) -> str:
+        return self._unpriced(self._choices[role])
+
+
+def model_providers(
+    choices: Mapping[Role, ProviderChoice], environ: Mapping[str, str], vendors: Mapping[str, Vendor]
+) -> dict[Role, str]:
+    """Return the provider of each role's models, as far as it is known; else the agent stands for it."""
+    return {role: _model_provider(choices[role], environ, vendors) for role in WORKERS}
+
+
+def _model_provider(choice: ProviderChoice, environ: Mapping[str, str], vendors: Mapping[str, Vendor]) -> str:
+    if choice.provider == Provider.MODEL:
+        named = (choice.model or environ.get(MODELS, "")).lstrip('[" ')
+        return named.partition(":")[0] or choice.provider
+    vendor = vendors.get(choice.provider)
+    if vendor is None and speaks_acp(choice, environ):
+        words = split_command(command_from(environ, choice.provider_config_ref).removeprefix(ACP))
+        vendor = metered_vendor(words, environ, vendors)
+    return choice.provider if vendor is None else model_provider_of(vendor)
 
 
 def needs_mcp_server(choices: Mapping[Role, ProviderChoice], environ: Mapping[str, str]) -> bool:
@@ -119,7 +153,7 @@ def acp_program(
 
     Raises: ProviderAuthMissing, AgentProviderNotConfigured.
     """
-    program = _installed(vendor, choice, environ, session_context.kernel)
+    program = _installed(vendor, choice, environ)
     words = (program, *vendor.row.acp[1:])
     return AcpProgram(words, session_context, vendor, key_variable=choice.provider_config_ref)
 
@@ -135,16 +169,15 @@ def program_of(
         path = _found(vendor, environ)
         session_context.logins.check(vendor)
     else:
-        path = _installed(vendor, choice, environ, session_context.kernel)
+        path = _installed(vendor, choice, environ)
     return AgentProgram(vendor=vendor, path=path, context=session_context)
 
 
-def _installed(vendor: Vendor, choice: ProviderChoice, environ: Mapping[str, str], kernel: Kernel) -> str:
-    """Return the path of an agent that is installed, and has its key and a price where one is needed."""
+def _installed(vendor: Vendor, choice: ProviderChoice, environ: Mapping[str, str]) -> str:
+    """Return the path of an agent that is installed, and has its key where one is needed."""
     program = _found(vendor, environ)
     if vendor.row.endpoint is not None:
         key_of(vendor, environ, choice.provider_config_ref)
-    _refuse_unpriced_model(vendor, choice.model, kernel.config().policy.cost, environ)
     return program
 
 
@@ -159,20 +192,32 @@ def _found(vendor: Vendor, environ: Mapping[str, str]) -> str:
     return program
 
 
-def _refuse_unpriced_model(vendor: Vendor, model: str | None, cost: CostRules, environ: Mapping[str, str]) -> None:
-    """Refuse an agent under a cap of cost if its model is known to have no price. Raises: ModelPriceUnknown."""
-    name = model or vendor.row.default_model or ""
-    # A name without a digit (`opus`) is an alias: the program knows the model that it stands for.
-    is_model = any(map(str.isdigit, name))
-    if vendor.row.endpoint is None or not is_model or not (cost.max_usd_per_feature or cost.max_usd_per_run):
-        return
-    from aop.adapters.models.settings import known_prices
+def unpriced_model(choice: ProviderChoice, vendors: Mapping[str, Vendor], environ: Mapping[str, str]) -> str:
+    """Return the model of an agent that AOP counts, if it is known before the first request and has no price."""
+    names = _known_models(choice, vendors, environ)
+    prices = known_prices(environ) if names else Prices({})
+    return next((name for name in names if prices.of(name) is None), "")
 
-    priced = f"{vendor.row.endpoint.family}:{name}"
-    if known_prices(environ).of(priced) is None:
+
+def _known_models(choice: ProviderChoice, vendors: Mapping[str, Vendor], environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the models of an agent that are known before its first request, as `provider:model`."""
+    if choice.provider == Provider.MODEL:
+        return tuple(map(str, model_priority(text))) if (text := choice.model or environ.get(MODELS)) else ()
+    vendor = vendors.get(choice.provider)
+    if vendor is None or vendor.row.endpoint is None:
+        return ()
+    row, family = vendor.row, vendor.row.endpoint.family
+    names = (choice.model,) if choice.model else (row.default_model or "", *row.side_models)
+    # A name without a digit (`opus`) is an alias: the program knows the model that it stands for.
+    return tuple(f"{family}:{name}" for name in names if any(map(str.isdigit, name)))
+
+
+def refuse_unpriced_model(choice: ProviderChoice, cost: CostRules, unpriced: str) -> None:
+    """Refuse an agent under a cap of cost whose model has no price. Raises: ModelPriceUnknown."""
+    if unpriced and (cost.max_usd_per_feature or cost.max_usd_per_run):
         raise ModelPriceUnknown(
-            f"The policy has a cap of cost, and AOP has no price for `{priced}`, the model of `{vendor.provider}`.",
-            model=priced,
+            f"The policy has a cap of cost, and AOP has no price for `{unpriced}`, the model of `{choice.provider}`.",
+            model=unpriced,
         )
 
 

@@ -129,5 +129,7 @@ class CachedConfig:
         config = msgspec.json.encode(entry.config)
         stored = _StoredEntry(files=entry.files, heads=entry.heads, config=msgspec.Raw(config), sum=crc32(config))
         # It is read again next time: a full disk is not a reason to fail, and a power cut not one to wait for the disk.
-        with suppress(Fault, OSError), locked_file(self._root / LOCK):
+        with suppress(Fault, FileNotFound, OSError), locked_file(self._root / LOCK):
+            # Without the old file the new one is put in place by one rename: a kill leaves nothing that nobody removes.
+            self._files.remove(PATH)
             self._files.write(PATH, msgspec.json.encode(stored), durable=False)

@@ -25,7 +25,7 @@ def locked_file(path: Path, *, wait_seconds: float | None = None, refusal: Refus
         if wait_seconds is None or refusal is None:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         else:
-            _lock_within(lambda: _try_lock(descriptor), wait_seconds, refusal)
+            lock_within(lambda: _try_lock(descriptor), wait_seconds, refusal)
         yield descriptor
 
 
@@ -44,7 +44,8 @@ def _open_lock_file(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _lock_within(attempt: Callable[[], bool], wait_seconds: float, refusal: Refusal) -> None:
+def lock_within(attempt: Callable[[], bool], wait_seconds: float, refusal: Refusal) -> None:
+    """Try until it succeeds, after growing pauses; raise the refusal after `wait_seconds`."""
     deadline, pause = time.monotonic() + wait_seconds, 0.002
     while not attempt():
         if time.monotonic() >= deadline:
@@ -74,6 +75,11 @@ def _try_byte(descriptor: int, operation_id: OperationId, kind: int) -> bool:
     return True
 
 
+def operation_in_progress(operation_id: OperationId) -> OperationInProgress:
+    """Return the refusal of an operation whose lock is held."""
+    return OperationInProgress(f"The operation `{operation_id}` is still running.", operation_id=operation_id)
+
+
 class FileLocks:
     """Implements `aop.kernel.ports.locks.Locks` in one folder."""
 
@@ -82,9 +88,9 @@ class FileLocks:
 
     @contextmanager
     def operation(self, operation_id: OperationId, *, wait_seconds: float) -> Iterator[None]:
-        refusal = OperationInProgress(f"The operation `{operation_id}` is still running.", operation_id=operation_id)
+        refusal = operation_in_progress(operation_id)
         with _open_lock_file(self._folder / OPERATIONS) as descriptor:
-            _lock_within(lambda: _try_byte(descriptor, operation_id, fcntl.F_WRLCK), wait_seconds, refusal)
+            lock_within(lambda: _try_byte(descriptor, operation_id, fcntl.F_WRLCK), wait_seconds, refusal)
             yield
 
     def is_running(self, operation_id: OperationId) -> bool:

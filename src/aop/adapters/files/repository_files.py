@@ -15,6 +15,7 @@ from aop.adapters.files.exchange import put_in_place
 from aop.adapters.files.own_folders import open_parent
 from aop.core.errors import Fault, FileNotFound
 from aop.core.paths import globs
+from aop.kernel.ports.files import FilePart
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 # A larger buffer would be allocated anew each time, which costs more than reading a small file.
@@ -50,6 +51,14 @@ class RepositoryFiles:
             file.seek(max(0, os.fstat(file.fileno()).st_size - limit))
             return file.read(limit)
         return b""
+
+    def read_part(self, path: str, *, offset: int | None, limit: int) -> FilePart:
+        with suppress(OSError), open_parent(self._top, path) as (folder, name), _open_file(folder, name) as file:
+            size = os.fstat(file.fileno()).st_size
+            begin = min(size, max(0, size - limit if offset is None else offset))
+            file.seek(begin)
+            return FilePart(content=file.read(limit), offset=begin, size=size)
+        return FilePart()
 
     def matching(self, pattern: str, *, limit: int) -> tuple[str, ...]:
         if not globs.is_glob(pattern):
@@ -111,6 +120,8 @@ class RepositoryFiles:
 
     def remove(self, path: str) -> None:
         with suppress(FileNotFoundError), _refusing(path, "removed"), open_parent(self._top, path) as (folder, name):
+            with suppress(FileNotFoundError):
+                os.unlink(_unfinished(name), dir_fd=folder)
             os.unlink(name, dir_fd=folder)
 
     def write(self, path: str, content: bytes, *, durable: bool = True) -> None:
@@ -165,9 +176,14 @@ def _open_file(folder: int, name: str) -> Iterator[BufferedReader]:
         os.close(descriptor)
 
 
+def _unfinished(name: str) -> str:
+    """Return the name of a file while it is written."""
+    return f".aop-{name}.tmp"
+
+
 def _write_file(folder: int, name: str, content: bytes, *, durable: bool) -> None:
     # One temporary name for each file: the next writer replaces what a killed process left. The caller holds a lock.
-    beside = f".aop-{name}.tmp"
+    beside = _unfinished(name)
     with suppress(FileNotFoundError):
         os.unlink(beside, dir_fd=folder)
     try:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 
@@ -24,6 +25,14 @@ def run_in_background(log: Path, work: Callable[[Callable[[], None]], int], tell
     _, status = os.waitpid(pid, 0)
     sys.stderr.write(log.read_text(encoding="utf-8", errors="replace")[-4000:])
     return os.waitstatus_to_exitcode(status)
+
+
+def output_of_command(words: list[str], environ: Mapping[str, str]) -> bytes:
+    """Return what another `aop` prints: a process that inherits nothing which this one holds, such as a lease."""
+    command = [sys.executable, "-m", "aop.cli.main", *words]
+    return subprocess.run(
+        command, env=dict(environ), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False
+    ).stdout
 
 
 def _become_child(log: Path, work: Callable[[Callable[[], None]], int], writer: int) -> None:

@@ -27,6 +27,9 @@ class SystemClock:
             return BOOT_ID.read_text(encoding="ascii").strip()
         return ""
 
+    def lease_seconds(self) -> tuple[str, float]:
+        return self.boot_id(), self.boot_seconds()
+
     def pause(self, seconds: float) -> None:
         time.sleep(seconds)
 

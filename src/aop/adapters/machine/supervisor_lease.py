@@ -5,8 +5,9 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 from msgspec import Struct
@@ -24,13 +25,80 @@ class LeaseHolder(Struct, frozen=True, kw_only=True):
     features: tuple[str, ...] = ()
     url: str = ""
     """Of a server: its address."""
+    host: str = ""
+    """The machine of the process; empty for this one."""
+
+    @property
+    def name(self) -> str:
+        """Return the process, with its machine if that is another one."""
+        return f"process {self.pid} on {self.host}" if self.host else f"process {self.pid}"
 
 
-class SupervisorLease:
+class SupervisorLease(Protocol):
     """The right to supervise one repository, once it is held."""
+
+    def sign(self, holder: LeaseHolder) -> None:
+        """Write down the holder for other processes to read."""
+
+    def leave_to_child(self) -> None:
+        """Get ready for a fork: from now on a child holds it."""
+
+    def go_on(self, leases: SupervisorLeases) -> None:
+        """Hold it in the child."""
+
+    def end(self) -> None:
+        """Let others lead; it also ends with its process."""
+
+
+class SupervisorLeases(Protocol):
+    """The lease of one repository, as seen by any process."""
+
+    def holder(self) -> LeaseHolder | None:
+        """Return the process that supervises; None if there is none."""
+
+    def last_holder(self) -> LeaseHolder | None:
+        """Return the process that supervised last, alive or not; None if there was none."""
+
+    def take(self) -> AbstractContextManager[SupervisorLease]:
+        """Hold the right to supervise; it ends with its holder. Raises: SupervisorRunning."""
+
+    def ask_to_stop(self) -> None:
+        """Ask a holder on another machine to end."""
+
+
+class FileLeases:
+    """Implements `SupervisorLeases` by a lock file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def holder(self) -> LeaseHolder | None:
+        return holder_of(self._path)
+
+    def last_holder(self) -> LeaseHolder | None:
+        return last_holder_of(self._path)
+
+    def take(self) -> AbstractContextManager[SupervisorLease]:
+        return hold_lease(self._path)
+
+    def ask_to_stop(self) -> None:
+        """Do nothing: the holder is on this machine, where it gets a signal."""
+
+
+class FileLease:
+    """Implements `SupervisorLease`: the lock belongs to the open file, which a forked child keeps."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
+
+    def leave_to_child(self) -> None:
+        """Do nothing."""
+
+    def go_on(self, leases: SupervisorLeases) -> None:
+        """Do nothing."""
+
+    def end(self) -> None:
+        """Do nothing."""
 
     def sign(self, holder: LeaseHolder) -> None:
         """Write down the holder for other processes to read."""
@@ -40,7 +108,7 @@ class SupervisorLease:
 
 
 @contextmanager
-def hold_lease(path: Path) -> Iterator[SupervisorLease]:
+def hold_lease(path: Path) -> Iterator[FileLease]:
     """Hold the lease; it ends with its holder, and a forked child keeps it. Raises: SupervisorRunning."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -48,8 +116,8 @@ def hold_lease(path: Path) -> Iterator[SupervisorLease]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise _refusal_for(_note_in(descriptor)) from error
-        yield SupervisorLease(descriptor)
+            raise supervisor_running(_note_in(descriptor)) from error
+        yield FileLease(descriptor)
     finally:
         os.close(descriptor)
 
@@ -90,8 +158,9 @@ def _note_in(descriptor: int) -> LeaseHolder | None:
         return None
 
 
-def _refusal_for(holder: LeaseHolder | None) -> SupervisorRunning:
-    who = f"process {holder.pid}, since {holder.since}" if holder else "another process"
+def supervisor_running(holder: LeaseHolder | None) -> SupervisorRunning:
+    """Return the refusal of a second supervisor."""
+    who = f"{holder.name}, since {holder.since}" if holder else "another process"
     return SupervisorRunning(
         f"A supervisor already works on this repository: {who}.",
         pid=holder.pid if holder else None,

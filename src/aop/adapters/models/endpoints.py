@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -104,3 +105,27 @@ def _refuse_unusable_url(url: str, variable: str) -> None:
             hint="Write `https://HOST/PATH` without user, password or query; the key has its own variable.",
             variable=variable,
         )
+
+
+def host_of(base_url: str) -> str:
+    """Return the host of an address, with its port if it names one; never a password in it."""
+    try:
+        parts = urlsplit(base_url)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "an address that cannot be read"
+    return f"{parts.hostname or 'an address without a host'}{port}"
+
+
+def unconnected_words(host: str, error: BaseException) -> str:
+    """Return why there is no connection to a host, for a person to read."""
+    causes: list[BaseException] = [error]
+    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None:
+        causes.append(cause)
+    if any(isinstance(each, TimeoutError) for each in causes):
+        return f"{host} accepts no connection in time"
+    if any(isinstance(each, socket.gaierror) for each in causes):
+        return f"the name {host} is not known"
+    if any(isinstance(each, ConnectionRefusedError) for each in causes):
+        return f"{host} refuses the connection"
+    return f"no connection to {host}"

@@ -15,11 +15,11 @@ from pydantic_ai.messages import ModelResponse
 from pydantic_ai.models import Model as PydanticModel
 from pydantic_ai.settings import ModelSettings
 
-from aop.adapters.models.endpoints import Endpoint
-from aop.adapters.models.failures import refusal_for
+from aop.adapters.models.endpoints import Endpoint, host_of
+from aop.adapters.models.failures import refusal_for, timeout_refusal
 from aop.adapters.models.translation import messages, parameters, reply_of
 from aop.brains.conversation import Reply, Request
-from aop.core.errors import ModelReplyUnreadable, ModelRequestRejected, ModelTimeout
+from aop.core.errors import ModelReplyUnreadable, ModelRequestRejected
 
 CONNECT_SECONDS = 10.0
 LARGEST_REPLY = 64 * 1024 * 1024
@@ -90,6 +90,7 @@ class RemoteModel:
         self._environ = environ
         self._redact = redact
         self._retries = retries
+        self._host = host_of(place.base_url)
 
     def __repr__(self) -> str:
         return f"RemoteModel({str(self._endpoint.name)!r})"
@@ -115,7 +116,7 @@ class RemoteModel:
                 async with asyncio.timeout(request.timeout_seconds * (1 + self._retries)):
                     return await self._reply(model, request)
             except TimeoutError:
-                raise ModelTimeout(f"`{name}` did not answer in time.", model=name) from None
+                raise timeout_refusal(name, self._host) from None
 
     async def _reply(self, model: PydanticModel, request: Request) -> Reply:
         name, native = str(self._endpoint.name), self._is_native(model, request)
@@ -136,7 +137,7 @@ class RemoteModel:
             raise ModelRequestRejected(f"`{name}` does not support this request: {error}", model=name) from error
         except AgentRunError as error:
             # Not `from error`: the provider's text may contain the key.
-            raise refusal_for(error, name, self._redact) from None
+            raise refusal_for(error, name, self._redact, host=self._host) from None
 
     def _is_native(self, model: PydanticModel, request: Request) -> bool:
         held = bool(model.profile.get("supports_json_schema_output"))

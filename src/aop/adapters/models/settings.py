@@ -9,6 +9,7 @@ from typing import cast, get_args
 import msgspec
 from msgspec import Struct
 
+from aop.adapters.files.user_files import put_file
 from aop.brains.budgets import CallLimits
 from aop.brains.conversation import Thinking
 from aop.brains.names import ModelName, model_priority
@@ -59,7 +60,7 @@ class BrainSettings(Struct, frozen=True, kw_only=True):
             models=model_priority(text) if text else (),
             limits=CallLimits(
                 max_output_tokens=_number(environ, "AOP_MODEL_MAX_OUTPUT_TOKENS", 16_384, least=1),
-                timeout_seconds=_number(environ, "AOP_MODEL_TIMEOUT_SECONDS", 120, least=1),
+                timeout_seconds=timeout_seconds(environ, 120),
                 thinking=_thinking(environ),
             ),
             retries=_number(environ, "AOP_MODEL_RETRIES", 2, least=0),
@@ -67,6 +68,11 @@ class BrainSettings(Struct, frozen=True, kw_only=True):
             replay=replay,
             prices=known_prices(environ),
         )
+
+
+def timeout_seconds(environ: Mapping[str, str], default: int) -> int:
+    """Return how long a provider may take for an answer. Raises: ModelNotConfigured."""
+    return _number(environ, "AOP_MODEL_TIMEOUT_SECONDS", default, least=1)
 
 
 def _no_model(product: str | None) -> ModelNotConfigured:
@@ -91,8 +97,30 @@ def _variables(product: str | None) -> list[str]:
 
 def known_prices(environ: Mapping[str, str]) -> Prices:
     """Return AOP's prices, overlaid by the user's. Raises: InputPathNotFound, InvalidConfiguration."""
-    shipped, own = Prices(price_table().prices), _path(environ, PRICES)
-    return shipped if own is None else shipped.overlaid_by(prices_in(own, f"`{PRICES}`"))
+    return Prices(price_table().prices).overlaid_by(own_prices(environ))
+
+
+def own_prices(environ: Mapping[str, str]) -> Prices:
+    """Return the user's prices: the kept ones, overlaid by those of a file that a variable names."""
+    kept, named = kept_prices_file(environ), _path(environ, PRICES)
+    own = prices_in(kept, f"`{kept}`") if kept.exists() else Prices({})
+    return own if named is None else own.overlaid_by(prices_in(named, f"`{PRICES}`"))
+
+
+def kept_prices_file(environ: Mapping[str, str]) -> Path:
+    """Return the path of the prices that `aop models prices --file` keeps; it may not exist."""
+    config = environ.get("XDG_CONFIG_HOME") or str(Path(environ.get("HOME") or "/", ".config"))
+    return Path(config) / "aop" / "prices.json"
+
+
+def keep_prices(prices: Prices, environ: Mapping[str, str]) -> Path:
+    """Lay prices over those that are kept for all later commands; return their file."""
+    file = kept_prices_file(environ)
+    before = prices_in(file, f"`{file}`") if file.exists() else Prices({})
+    file.parent.mkdir(parents=True, exist_ok=True)
+    kept = msgspec.to_builtins(before.overlaid_by(prices).table)
+    put_file(file, msgspec.json.format(msgspec.json.encode(kept), indent=2) + b"\n", replace=True)
+    return file
 
 
 def price_table() -> PriceTable:

@@ -161,6 +161,11 @@ class Child:
                 self._poll.register(descriptor, select.POLLIN)
 
     @property
+    def pid(self) -> int:
+        """Return the id of the process."""
+        return self._process.pid
+
+    @property
     def exit_code(self) -> int | None:
         """Return the exit code as a shell does, 128 + N for signal N; None if the process could not be killed."""
         code = self._process.returncode

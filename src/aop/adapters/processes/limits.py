@@ -28,6 +28,20 @@ class Limiter:
         self._limits = limits
         self._group = group
         self._kills_before = _memory_kills()
+        self.excess = ""
+        """The sentence about a step with too many processes, which has to be ended."""
+
+    @property
+    def counts_processes(self) -> bool:
+        """Tell whether nothing but a count from time to time limits the processes: the kernel does not limit root."""
+        return self._limits.processes > 0 and self._group is None and os.geteuid() == 0
+
+    def find_excess(self, pid: int) -> str:
+        """Return a sentence if a process has too many descendants, threads included; else an empty text."""
+        most = self._limits.processes
+        if self.counts_processes and count_tasks(pid, most) > most:
+            self.excess = f"It had more than {most} processes and threads, and was ended."
+        return self.excess
 
     def impose(self, pid: int) -> None:
         """Limit a process and its descendants."""
@@ -68,11 +82,29 @@ def limiter(limits: StepLimits) -> Iterator[Limiter]:
 
 
 def process_limit() -> str:
-    """Return what limits the number of processes of a step: `a control group`, `RLIMIT_NPROC`, or nothing (empty)."""
+    """Return what limits the number of processes of a step: the kernel, a count of AOP's, or nothing (empty)."""
     if os.geteuid() != 0:
         return "RLIMIT_NPROC"
     with control_group(msgspec.structs.replace(NO_LIMITS, processes=1)) as group:
-        return "" if group is None else "a control group"
+        if group is not None:
+            return "a control group"
+    return "a count by AOP" if os.path.exists(f"/proc/self/task/{os.getpid()}/children") else ""
+
+
+def count_tasks(pid: int, most: int) -> int:
+    """Return the number of threads of a process and its descendants, or one that is over a limit.
+
+    In a sandbox no descendant leaves this tree: one whose parent ends becomes a child of the sandbox.
+    """
+    count, waiting = 0, [str(pid)]
+    while waiting and count <= most:
+        folder = f"/proc/{waiting.pop()}/task"
+        with suppress(OSError):
+            tasks = os.listdir(folder)
+            count += len(tasks)
+            for task in tasks:
+                waiting += Path(folder, task, "children").read_text(encoding="ascii").split()
+    return count
 
 
 def _lower(figure: int, most: int) -> int:

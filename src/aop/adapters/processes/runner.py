@@ -51,8 +51,10 @@ T = TypeVar("T")
 RUNGS = ("bubblewrap", "landlock")
 """The sandboxes, the best one first."""
 
+_KILLED = 128 + signal.SIGKILL
 _FILE_TOO_LARGE = 128 + signal.SIGXFSZ
 _POLL_SECONDS = 0.2
+_COUNT_SECONDS = 0.05
 
 
 class _Outcome(Struct, frozen=True, kw_only=True):
@@ -176,13 +178,16 @@ class LocalProcesses:
         program = resolve_program(command, self._environ, self._hidden)
         with limiter(command.limits) as limits:
             with self._start(command, program, sandbox, limits, logs) as child:
-                too_late = self._wait(child, command)
-                if too_late:
+                too_late = self._wait(child, command, limits)
+                # One with too many processes would make more of them in the time that it gets to end.
+                if too_late and not limits.excess:
                     child.terminate()
                     child.ended_by(self._clock() + self._grace_seconds)
-                else:
+                elif not too_late:
                     child.output_ended_by(self._clock() + DRAIN_SECONDS)
             out_of_memory = limits.ran_out_of_memory(child.exit_code)
+        if limits.excess:
+            return _Outcome(ending=Ending.EXITED, exit_code=_KILLED, problem=limits.excess)
         if too_late:
             return _Outcome(ending=Ending.TIMED_OUT, problem=too_late)
         if out_of_memory:
@@ -194,15 +199,16 @@ class LocalProcesses:
             problem = f"It wrote a file of more than {command.limits.file_bytes} bytes."
         return _Outcome(ending=Ending.EXITED, exit_code=child.exit_code, problem=problem)
 
-    def _wait(self, child: Child, command: Command) -> str:
+    def _wait(self, child: Child, command: Command, limits: Limiter) -> str:
         """Wait for the end; return why the process must be ended, or an empty text."""
         deadline = self._clock() + command.timeout_seconds
         pause = command.timeout_seconds if command.ends_early is None else _POLL_SECONDS
+        pause = _COUNT_SECONDS if limits.counts_processes else pause
         while not child.ended_by(min(deadline, self._clock() + pause)):
             if self._clock() >= deadline:
                 return f"It did not end within {command.timeout_seconds:g} seconds."
             why = command.ends_early(self._clock() - child.heard_at) if command.ends_early else ""
-            if why:
+            if why := limits.find_excess(child.pid) or why:
                 return why
         return ""
 
@@ -270,7 +276,7 @@ class LocalProcesses:
         self, command: Command, program: ResolvedCommand, bubblewrap: Bubblewrap, limits: Limiter, logs: _Logs
     ) -> Iterator[Child]:
         """Start the program in bubblewrap, whose own environment holds only its marker."""
-        with self._shown_git.of(command.worktree.resolve()) as shown, InheritedDescriptors() as handed:
+        with self._shown_git.of(command.worktree.resolve(), command.report) as shown, InheritedDescriptors() as handed:
             view = self._view(command, program)
             if shown is not None:
                 view[self._closed[1]] = Mount("--ro-bind", str(shown))
@@ -311,7 +317,7 @@ class LocalProcesses:
             view.pop(place, None)
         with (
             private_folder(self._scratch()) as folder,
-            self._shown_git.of(worktree, linked=True) as shown,
+            self._shown_git.of(worktree, command.report, linked=True) as shown,
             InheritedDescriptors() as handed,
         ):
             if shown is not None:

@@ -17,7 +17,7 @@ from aop.core.redaction.redactor import Redactor
 from aop.kernel.config.people import NotificationRules
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import SUPERVISOR
-from aop.supervisor.notices import Notice
+from aop.supervisor.notices import Notice, row_path
 
 Log: TypeAlias = Callable[[str], None]
 
@@ -25,8 +25,18 @@ Log: TypeAlias = Callable[[str], None]
 class Notifications:
     """Implements `aop.supervisor.notices.Notifier`."""
 
-    def __init__(self, gateway: Gateway, environ: Mapping[str, str], rules: NotificationRules, log: Log) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        environ: Mapping[str, str],
+        rules: NotificationRules,
+        log: Log,
+        *,
+        pages: Callable[[], str] = lambda: "",
+    ) -> None:
+        """Send to the targets of these rules; `pages` returns the address of the pages, or nothing."""
         kernel = gateway.kernel
+        self._pages = pages
         machine = Machine(environ=environ, clock=kernel.clock, timeout_seconds=rules.timeout_seconds)
         self._stopping = threading.Event()
         self._queues = {
@@ -39,7 +49,9 @@ class Notifications:
         self._redact: Redactor = kernel.redact
 
     def send(self, notice: Notice) -> None:
-        clean = redact_notice(notice, self._redact)
+        clean, pages = redact_notice(notice, self._redact), self._pages()
+        if pages:
+            clean = msgspec.structs.replace(clean, url=f"{pages}{row_path(notice)}")
         for name, line in self._queues.items():
             if notice.kind in self._wanted[name]:
                 line.queue.put(clean)

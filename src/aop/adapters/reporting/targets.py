@@ -67,7 +67,7 @@ def _ring_bell(_notice: Notice, _target: NotificationTarget, _machine: Machine) 
 
 def _show_on_desktop(notice: Notice, _target: NotificationTarget, machine: Machine) -> None:
     path = machine.environ.get("PATH", os.defpath)
-    title, text = f"AOP: {notice.title}", notice.text
+    title, text = f"AOP: {notice.title}", _with_link(notice)
     # The desktop parses markup.
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     programs = {"notify-send": ["--app-name=AOP", "--", title, escaped], "osascript": ["-e", APPLE_SCRIPT, title, text]}
@@ -104,7 +104,7 @@ def _webhook(notice: Notice, target: NotificationTarget, machine: Machine) -> No
 
 
 def _slack(notice: Notice, target: NotificationTarget, machine: Machine) -> None:
-    text = f"AOP: {notice.title}\n{notice.text}"
+    text = f"AOP: {notice.title}\n{_with_link(notice)}"
     # In Slack, links and mentions of everyone start with `<`.
     escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     _post(target, machine, {"Content-Type": "application/json"}, msgspec.json.encode({"text": escaped}))
@@ -112,9 +112,15 @@ def _slack(notice: Notice, target: NotificationTarget, machine: Machine) -> None
 
 def _ntfy(notice: Notice, target: NotificationTarget, machine: Machine) -> None:
     headers = {"Content-Type": "text/plain; charset=utf-8", "Title": f"AOP: {notice.title}"}
+    if notice.url:
+        headers["Click"] = notice.url
     if target.secret_env:
         headers["Authorization"] = f"Bearer {_variable(target.secret_env, machine)}"
     _post(target, machine, headers, notice.text.encode(errors="replace"))
+
+
+def _with_link(notice: Notice) -> str:
+    return f"{notice.text}\n{notice.url}" if notice.url else notice.text
 
 
 def _post(target: NotificationTarget, machine: Machine, headers: Mapping[str, str], body: bytes) -> None:

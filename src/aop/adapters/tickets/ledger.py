@@ -15,9 +15,11 @@ from aop.core.errors import Json, TicketRunNotFound
 from aop.core.ids import RunId
 from aop.tickets.runs.storage import ACTIVE, FAILED, StorageFailed
 
-_SHAPE = 4
+LEDGER = ".aop/tickets/ledger.db"
+"""The ledger of a repository, from its root."""
+_SHAPE = 5
 """The version of the file. Version 0 stored tickets with their secrets; until 2 the number of a run was counted; until
-3 the runs of two ledgers could have the same id."""
+3 the runs of two ledgers could have the same id; until 4 dry runs were not kept."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS runs (
     number INTEGER PRIMARY KEY, run_id TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, ticket TEXT NOT NULL,
@@ -33,13 +35,15 @@ CREATE TABLE IF NOT EXISTS numbers (
 INSERT OR IGNORE INTO numbers SELECT kind, ticket, COUNT(*) FROM runs GROUP BY kind, ticket;
 CREATE INDEX IF NOT EXISTS deliveries_of_ticket ON deliveries (ticket, kind);
 CREATE INDEX IF NOT EXISTS runs_by_state ON runs (state);
+CREATE TABLE IF NOT EXISTS dry_runs (
+    kind TEXT NOT NULL, ticket TEXT NOT NULL, at TEXT NOT NULL, result TEXT NOT NULL, PRIMARY KEY (kind, ticket));
 CREATE TABLE IF NOT EXISTS identity (name TEXT NOT NULL);
 INSERT INTO identity SELECT lower(hex(randomblob(4))) WHERE NOT EXISTS (SELECT 1 FROM identity);
 """
 
 
 class TicketLedger(SmallDatabase):
-    """Implements `aop.tickets.runs.storage.RunLedger`. Callers mask secrets before they store anything."""
+    """Implements `RunLedger` and `RunHistory` of `aop.tickets.runs.storage`. Callers mask secrets before they store."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _SHAPE, _bring_to_shape)
@@ -107,12 +111,16 @@ class TicketLedger(SmallDatabase):
 
     def runs(self) -> list[dict[str, Any]]:
         """Return all runs, the newest first."""
+        if not self.path.exists():
+            return []
         with self.transaction() as rows:
             query = "SELECT run_id, kind, ticket, began, ended, state FROM runs ORDER BY number DESC"
             return [dict(row) for row in rows.execute(query)]
 
     def run(self, run_id: str) -> dict[str, Any]:
         """Return a run with its steps, in the order in which they were done. Raises: TicketRunNotFound."""
+        if not self.path.exists():
+            raise TicketRunNotFound(f"There is no run `{run_id}`.", run=run_id)
         with self.transaction() as rows:
             query = "SELECT run_id, kind, ticket, began, ended, state, payload FROM runs WHERE run_id = ?"
             found = rows.execute(query, [run_id]).fetchone()
@@ -122,6 +130,20 @@ class TicketLedger(SmallDatabase):
             raise TicketRunNotFound(f"There is no run `{run_id}`.", run=run_id)
         shown = dict(found)
         return {**shown, "payload": msgspec.json.decode(shown["payload"]), "steps": done}
+
+    def record_dry_run(self, kind: str, ticket: str, at: str, result: Json) -> None:
+        """Keep what a dry run would have written, in place of the one before."""
+        with self.transaction() as rows:
+            text = msgspec.json.encode(result).decode()
+            rows.execute("INSERT OR REPLACE INTO dry_runs VALUES (?, ?, ?, ?)", [kind, ticket, at, text])
+
+    def dry_runs(self) -> list[dict[str, Any]]:
+        """Return the last dry run of each kind of work on each ticket, the newest first."""
+        if not self.path.exists():
+            return []
+        with self.transaction() as rows:
+            found = rows.execute("SELECT kind, ticket, at, result FROM dry_runs ORDER BY at DESC, ticket")
+            return [{**dict(row), "result": msgspec.json.decode(row["result"])} for row in found]
 
     def ended_before(self, at: str) -> list[RunId]:
         """Return the runs that ended before a moment, the oldest first."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from aop.cli.shell.exits import Exit
@@ -15,6 +15,10 @@ if TYPE_CHECKING:  # few commands serve
     from aop.adapters.machine.sockets import ListeningSocket
 
 DEFAULT_PORT = 4777
+
+
+DOCTOR_SECONDS = 20.0
+"""So long a page waits for the checks of the machine."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,18 +46,51 @@ def serve_repository(
 ) -> None:
     """Serve until a signal arrives; other commands find the first server of a repository by its lease."""
     import asyncio
+    from functools import partial
 
+    from aop.adapters.storage.full_disk import full_disk
+    from aop.adapters.tickets.ledger import LEDGER, TicketLedger
     from aop.cli.tickets.webhooks import served_webhooks
     from aop.kernel.gateway.page_sessions import PageSessions
     from aop.mcpserver.http import origin_of, serve_http
     from aop.web.forge.forge_routes import forge_routes
-    from aop.web.pages.page_door import PageDoor
+    from aop.web.pages.page_door import Machine, PageDoor
     from aop.web.pages.page_routes import page_routes
     from aop.wiring.server_lease import hold_server_lease
 
     origin, stopping = origin_of(listening), asyncio.Event()
     sessions = PageSessions(tokens=app.tokens)
-    door = PageDoor(app.gateway, app.root, sessions, origin, log, agent_sign=app.person.agent_sign)
+    tickets, sign = TicketLedger(app.root / LEDGER), app.person.agent_sign
+    machine = Machine(
+        examine=_examination(app), full_disk=full_disk, pack=_packed, run_command=partial(_run_command, app)
+    )
+    door = PageDoor(app.gateway, app.root, sessions, origin, log, tickets=tickets, agent_sign=sign, machine=machine)
     with served_webhooks(app.root, app.settings, log) as webhooks, hold_server_lease(app, origin):
         routes = [*webhooks, *forge_routes(app.gateway, origin, stopping, log=log), *page_routes(door, stopping)]
         serve_http(app.gateway, app.tokens, listening, announce=announce, log=log, routes=routes, stopping=stopping)
+
+
+def _packed(files: Mapping[str, bytes], folder: str) -> bytes:
+    """Return files and their checksums as one archive."""
+    from aop.adapters.files.archives import add_checksums, pack_archive
+
+    return pack_archive(add_checksums(files), folder=folder)
+
+
+def _run_command(app: App, words: Sequence[str]) -> bytes:
+    """Return what another `aop` prints for the person at the pages, with the variables of this server."""
+    from aop.adapters.machine.background import output_of_command
+
+    return output_of_command([*words, "--json", "--repo", str(app.root)], app.settings.environ)
+
+
+def _examination(app: App) -> Callable[[], list[dict[str, str]]]:
+    """Return what makes the checks of `aop doctor`, without those that run gates or ask other systems."""
+    import msgspec
+
+    from aop.adapters.reporting.doctor.examination import examine
+    from aop.adapters.reporting.doctor.timed_examination import TimedExamination
+
+    environ, clock = app.settings.environ, app.gateway.kernel.clock
+    timed = TimedExamination(lambda begins: examine(app.root, environ, clock.now(), begins), DOCTOR_SECONDS)
+    return lambda: [msgspec.to_builtins(check) for check in timed()]

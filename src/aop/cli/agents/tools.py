@@ -11,7 +11,8 @@ import msgspec
 
 from aop.adapters.config.locations import FOLDER
 from aop.adapters.files.generated import Drift
-from aop.adapters.git.repository import open_repository
+from aop.adapters.git.process.discovery import find_top
+from aop.adapters.git.process.program import GitProgram
 from aop.cli.agents.contracts import Contracts, contracts_in
 from aop.cli.agents.roles import role
 from aop.cli.shell.repository import open_app
@@ -76,7 +77,8 @@ def _kind(tool: Tool) -> str:
 def _contracts(arguments: argparse.Namespace) -> Contracts:
     if arguments.to is not None:
         return contracts_in(Path(arguments.to), folder="")
-    return contracts_in(open_repository(Path(arguments.repo), os.environ).root, docs=arguments.docs)
+    # The files of the checkout that the person is in: a linked worktree has its own.
+    return contracts_in(find_top(GitProgram(os.environ), Path(arguments.repo)), docs=arguments.docs)
 
 
 def _check(contracts: Contracts, drifted: tuple[Drift, ...], terminal: Terminal, *, docs: bool) -> int:

@@ -23,7 +23,7 @@ from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.record.documents.usage import Usage
-from aop.kernel.record.spending import SELF_REPORTED
+from aop.kernel.record.spending import marks_of, turn_spending
 from aop.supervisor.providers import ROLES
 from aop.supervisor.workers import Note, ProviderChoice, WorkerInput
 from aop.wiring.agents import agent_staff, mcp_server_for
@@ -102,7 +102,7 @@ def trial_lines(trial: Trial, key_variable: str, *, uses_login: bool) -> list[st
     costs = (
         "none known" if price is None else f"{price.input:g} USD in, {price.output:g} USD out, as of {trial.price_date}"
     )
-    told = f", {SELF_REPORTED}" if used.self_reported or not agent.metered else ""
+    told = "".join(f", {mark}" for mark in marks_of(turn_spending(used)))
     return [
         f"{trial.provider} called a tool of AOP and ended its turn, in {trial.seconds:.1f} s.",
         f"  version: {agent.version or 'unknown'}{tested}",

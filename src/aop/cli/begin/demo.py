@@ -7,8 +7,9 @@ import os
 import shlex
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -25,13 +26,14 @@ from aop.adapters.projects.sample_repository import SampleRepository, sample_env
 from aop.adapters.projects.starter import propose
 from aop.cli.shell.repository import call_tool
 from aop.cli.shell.terminal import CallRefused, Terminal
-from aop.core.errors import Fault, Json, ReplayDiverged
+from aop.core.errors import Fault, InvalidCliArgs, Json, ReplayDiverged
 from aop.core.ids import CommitId, FeatureId
 from aop.kernel.record.documents.features import Status
 from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.supervisor.feature_run import limits_of
+from aop.supervisor.workers import Worker
 from aop.wiring.build import App, Settings, build
-from aop.wiring.supervision import build_supervision
+from aop.wiring.supervision import Supervision, build_supervision
 
 FEATURES: Mapping[FeatureId, str] = {
     FeatureId("gift_wrap"): "A fee for wrapping an order as a gift",
@@ -48,6 +50,7 @@ LONGEST_WAIT_SECONDS = 60.0
 
 WHAT_NEXT = """\
 What to try next:
+  aop demo --web     the same in your browser, where you decide
   aop demo --keep    the same, and keep the repository
   aop init           in your own repository: propose its gates, and try them
   aop fix TEXT       in your own repository: let an agent change something"""
@@ -81,10 +84,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         " old repository, and a small build",
     )
     parser.add_argument("--keep", action="store_true", help="keep the repository, to look around in")
+    parser.add_argument("--web", action="store_true", help="show it on the pages, where you answer, approve and merge")
+    parser.add_argument("--print", action="store_true", help="with --web: print the link instead of opening a browser")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Play the demo; it succeeds only if all features are merged."""
+    if arguments.web and arguments.what:
+        raise InvalidCliArgs("Only the demo of features has pages.", hint="Run `aop demo --web`.")
     if arguments.what:
         module = import_module(f"aop.cli.begin.{OTHER_DEMOS[arguments.what]}")
         with _folder(keep=arguments.keep) as folder:
@@ -93,8 +100,8 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     began = time.monotonic()
     environ = sample_environment(os.environ)
     with _folder(keep=arguments.keep) as folder:
-        story = _Story(SampleRepository(folder / "shop", environ), environ, terminal, began)
-        ending = story.play()
+        story = Story(SampleRepository(folder / "shop", environ), environ, terminal, began)
+        ending = story.play(_on_pages(arguments) if arguments.web else decide_for_person)
     seconds = round(time.monotonic() - began, 2)
     root = str(folder / "shop")
     if arguments.keep:
@@ -104,6 +111,12 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     next_steps = _next_steps_in(shlex.quote(root)) if arguments.keep else WHAT_NEXT
     text = f"\nDone in {seconds} s. `main` is now:\n\n{ending.history}\n{next_steps}"
     return terminal.result(_as_json(ending, root, seconds), text)
+
+
+def _on_pages(arguments: argparse.Namespace) -> Decide:
+    from aop.cli.begin.demo_pages import decide_on_pages
+
+    return partial(decide_on_pages, prints=arguments.print)
 
 
 @contextmanager
@@ -117,49 +130,40 @@ def _folder(*, keep: bool) -> Iterator[Path]:
             remove_folder(folder)
 
 
-class _Story:
+class Story:
     """The acts of the demo, in order."""
 
     def __init__(self, sample: SampleRepository, environ: Mapping[str, str], terminal: Terminal, began: float) -> None:
         self._sample = sample
-        self._environ = environ
-        self._terminal = terminal
+        self.environ = environ
+        self.terminal = terminal
         self._began = began
 
-    def play(self) -> DemoEnding:
+    def play(self, decide: Decide) -> DemoEnding:
         """Take all features from their specs to `main`."""
         self._make()
-        with build(self._sample.root, Settings.from_env(self._environ)) as app:
-            self._drive(app)
+        with build(self._sample.root, Settings.from_env(self.environ)) as app:
             branch = app.gateway.kernel.config().policy.worktree.base_branch
             before = app.repository.branches.head(branch)
-            answers = [self._merge(app, feature_id, message) for feature_id, message in FEATURES.items()]
-            return self._read_back(app.repository, branch, before, answers)
+            merges = decide(self, app)
+            return self._read_back(app.repository, branch, before, merges)
 
     def _make(self) -> None:
         self._sample.make(sample_files(Path(__file__).with_name("demo_repository")))
-        self._say(f"made a small shop with {len(FEATURES)} specs: {self._sample.root}")
-        proposal = propose(open_repository(self._sample.root, self._environ))
+        self.say(f"made a small shop with {len(FEATURES)} specs: {self._sample.root}")
+        proposal = propose(open_repository(self._sample.root, self.environ))
         place_new_files(self._sample.root, FOLDER, proposal.files)
         self._sample.commit("Let AOP manage this repository")
-        self._say(f"aop init: found {proposal.language} and its tests, made them the gates, committed")
+        self.say(f"aop init: found {proposal.language} and its tests, made them the gates, committed")
 
-    def _drive(self, app: App) -> None:
-        """Bring all features to `ready_to_merge`, and answer the question of one of them."""
-        staff = ReplayStaff({name: self._worker(app, name) for name in FEATURES})
+    def begin(self, app: App, pace: Callable[[Worker], Worker] = lambda worker: worker) -> Supervision:
+        """Let the recorded agents begin with all features."""
+        staff = ReplayStaff({name: pace(self._worker(app, name)) for name in FEATURES})
         limits = limits_of(app.gateway.kernel.config().policy.supervisor)
-        made = build_supervision(app, staff, limits, lambda name, line: self._say(f"{name}: {line}"))
+        made = build_supervision(app, staff, limits, lambda name, line: self.say(f"{name}: {line}"))
         made.engine.start(made.feature_runs.kinds())
         made.supervisor.submit(list(FEATURES))
-        made.supervisor.supervise(until="settled", stopped=lambda: False)
-        if self._answer(app):
-            made.supervisor.supervise(until="settled", stopped=lambda: False)
-        made.engine.close()
-        for name, entry in sorted(made.board.entries().items()):
-            if entry.outcome.get("error"):
-                raise CallRefused(entry.outcome["error"], {})
-            if entry.outcome.get("status") != Status.READY_TO_MERGE:
-                raise ReplayDiverged(f"The recorded `{name}` does not pass its gates on this machine: it {entry.does}.")
+        return made
 
     def _worker(self, app: App, feature_id: FeatureId) -> ReplayWorker:
         def await_plan(other: FeatureId) -> None:
@@ -173,37 +177,12 @@ class _Story:
 
         return ReplayWorker(read_transcript(shipped_transcript(feature_id)), await_plan)
 
-    def _answer(self, app: App) -> bool:
-        """Answer the demo's question; tell whether it was asked."""
-        listed = self._call(app, "inbox.list")["questions"]
-        found = [each for each in listed if each["text"] == QUESTION]
-        for each in found:
-            self._say(f"the demo answers {each['question_id']} for you: aop answer {each['question_id']} '{ANSWER}'")
-            which = {"feature_id": each["feature_id"], "question_id": each["question_id"]}
-            self._call(app, "inbox.answer", answer=ANSWER, **which)
-        return bool(found)
-
-    def _merge(self, app: App, feature_id: FeatureId, message: str) -> Mapping[str, Any]:
-        token = self._approve(app, feature_id)
-        given = {"user_approval_token": token, "commit_message": message}
-        answer: Mapping[str, Any] = self._call(app, "feature.ready_to_merge", feature_id=feature_id, **given)
-        self._say(f"{feature_id}: merged into {answer['base_branch']}: {answer['merge_commit'][:12]}")
-        return answer
-
-    def _approve(self, app: App, feature_id: FeatureId) -> str:
-        status = self._call(app, "repo.status", feature_id=feature_id)
-        self._say(f"{feature_id}: ready to merge. In real use, you decide here: aop approve {feature_id}")
-        seen = {"tree": status["tree"], "base": status["base_head"]}
-        granted = self._call(app, "feature.approve", feature_id=feature_id, **seen)
-        self._say(f"{feature_id}: the demo approves for you: tree {granted['tree'][:12]}, for one merge")
-        return str(granted["token"])
-
     def _read_back(
         self, repository: Repository, branch: str, before: CommitId | None, answers: Sequence[Mapping[str, Any]]
     ) -> DemoEnding:
         """Read the merges back from git, which may not hold what was reported."""
-        last, head = answers[-1]["merge_commit"], repository.branches.head(branch)
-        if before is None or head != last:
+        last, head = answers[-1]["merge_commit"] if answers else before, repository.branches.head(branch)
+        if before is None or last is None or head != last:
             raise Fault(f"`{branch}` is at `{head}`, not at the merge that was reported last.")
         if not all(repository.objects.is_ancestor(answer["merge_commit"], last) for answer in answers):
             raise Fault(f"`{branch}` does not hold every merge that was reported.")
@@ -221,11 +200,62 @@ class _Story:
         notice = repository.worktrees.checkout_behind(branch, old=before, new=last) or ""
         return DemoEnding(features=features, notice=notice, history=self._sample.history(branch))
 
-    def _call(self, app: App, tool: str, **arguments: Json) -> Any:
-        return call_tool(app, tool, arguments).data
+    def say(self, line: str) -> None:
+        """Tell what happens, with the time."""
+        self.terminal.say(f"{time.monotonic() - self._began:6.2f} s  {line}")
 
-    def _say(self, line: str) -> None:
-        self._terminal.say(f"{time.monotonic() - self._began:6.2f} s  {line}")
+
+Merge = Mapping[str, Any]
+"""The answer to a merge."""
+Decide = Callable[[Story, App], Sequence[Merge]]
+"""Brings all features to `main`; returns the merges in their order."""
+
+
+def decide_for_person(story: Story, app: App) -> list[Merge]:
+    """Bring all features to `ready_to_merge`, answer the question of one of them, then approve and merge each."""
+    made = story.begin(app)
+    made.supervisor.supervise(until="settled", stopped=lambda: False)
+    if _answer(story, app):
+        made.supervisor.supervise(until="settled", stopped=lambda: False)
+    made.engine.close()
+    for name, entry in sorted(made.board.entries().items()):
+        if entry.outcome.get("error"):
+            raise CallRefused(entry.outcome["error"], {})
+        if entry.outcome.get("status") != Status.READY_TO_MERGE:
+            raise ReplayDiverged(f"The recorded `{name}` does not pass its gates on this machine: it {entry.does}.")
+    return [_merge(story, app, feature_id, message) for feature_id, message in FEATURES.items()]
+
+
+def _answer(story: Story, app: App) -> bool:
+    """Answer the demo's question; tell whether it was asked."""
+    listed = _call(app, "inbox.list")["questions"]
+    found = [each for each in listed if each["text"] == QUESTION]
+    for each in found:
+        story.say(f"the demo answers {each['question_id']} for you: aop answer {each['question_id']} '{ANSWER}'")
+        which = {"feature_id": each["feature_id"], "question_id": each["question_id"]}
+        _call(app, "inbox.answer", answer=ANSWER, **which)
+    return bool(found)
+
+
+def _merge(story: Story, app: App, feature_id: FeatureId, message: str) -> Merge:
+    token = _approve(story, app, feature_id)
+    given = {"user_approval_token": token, "commit_message": message}
+    answer: Merge = _call(app, "feature.ready_to_merge", feature_id=feature_id, **given)
+    story.say(f"{feature_id}: merged into {answer['base_branch']}: {answer['merge_commit'][:12]}")
+    return answer
+
+
+def _approve(story: Story, app: App, feature_id: FeatureId) -> str:
+    status = _call(app, "repo.status", feature_id=feature_id)
+    story.say(f"{feature_id}: ready to merge. In real use, you decide here: aop approve {feature_id}")
+    seen = {"tree": status["tree"], "base": status["base_head"]}
+    granted = _call(app, "feature.approve", feature_id=feature_id, **seen)
+    story.say(f"{feature_id}: the demo approves for you: tree {granted['tree'][:12]}, for one merge")
+    return str(granted["token"])
+
+
+def _call(app: App, tool: str, **arguments: Json) -> Any:
+    return call_tool(app, tool, arguments).data
 
 
 def _as_json(ending: DemoEnding, root: str, seconds: float) -> dict[str, Json]:

@@ -17,11 +17,10 @@ from aop.adapters.git.repository import open_repository
 from aop.adapters.models.rehearsed import RehearsedBrain
 from aop.adapters.projects.sample_repository import sample_files
 from aop.adapters.storage.run_files import RunFiles
-from aop.adapters.tickets.ledger import TicketLedger
+from aop.adapters.tickets.ledger import LEDGER, TicketLedger
 from aop.adapters.tickets.sample import STANDARDS, SampleTickets, below
 from aop.adapters.tickets.setup.assembly import ticket_desk
 from aop.cli.shell.terminal import CallRefused, Terminal
-from aop.cli.tickets.ticket import LEDGER
 from aop.core.errors import Fault, Json
 from aop.core.redaction.redactor import Redactor
 from aop.core.text.counts import count

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from aop.adapters.doctor.base_gates import check_base_gates
-from aop.adapters.doctor.checks import Check, Health
-from aop.adapters.doctor.examination import examine
-from aop.adapters.doctor.ticket_systems import check_tokens
 from aop.adapters.machine.clock import SystemClock
+from aop.adapters.reporting.doctor.base_gates import check_base_gates
+from aop.adapters.reporting.doctor.checks import Check, Health
+from aop.adapters.reporting.doctor.examination import examine
+from aop.adapters.reporting.doctor.ticket_systems import check_tokens
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import gate_call
 from aop.cli.shell.terminal import Terminal

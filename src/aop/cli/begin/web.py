@@ -9,6 +9,7 @@ from collections.abc import Callable
 from urllib.parse import urlencode
 
 from aop.adapters.machine.supervisor_lease import LeaseHolder
+from aop.cli.screens.page_links import PageLink, show
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
@@ -16,7 +17,7 @@ from aop.core.errors import Json
 from aop.kernel.gateway.page_sessions import PageSessions
 from aop.kernel.gateway.principals import refuse_agent
 from aop.wiring.build import App
-from aop.wiring.server_lease import server_of
+from aop.wiring.server_lease import address_of_pages, server_of
 
 LOG = "server.log"
 
@@ -79,18 +80,11 @@ def _serve(arguments: argparse.Namespace, ready: Callable[[], None]) -> int:
 
 
 def _open(app: App, serving: LeaseHolder, arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from aop.web.pages.page_door import page_host
-
     sessions = PageSessions(tokens=app.tokens)
-    host = "127.0.0.1" if arguments.numeric else page_host(sessions.tokens.signer)
+    address = serving.url if arguments.numeric else address_of_pages(app, serving)
     words = {"link": sessions.link(by=app.person.actor), "to": arguments.to}
-    url = f"{serving.url.replace('127.0.0.1', host)}/enter?{urlencode(words)}"
-    facts: dict[str, Json] = {"url": url, "pid": serving.pid, "repository": app.root.name}
-    if arguments.print or terminal.json:
-        return terminal.result(facts, url)
-    import webbrowser
-
-    if not webbrowser.open(url):
-        terminal.say("No browser could be opened. Open this link yourself; it works once, within two minutes:")
-        return terminal.result(facts, url)
+    link = PageLink(url=f"{address}/enter?{urlencode(words)}", pid=serving.pid, repository=app.root.name)
+    facts: dict[str, Json] = {"url": link.url, "pid": link.pid, "repository": link.repository}
+    if arguments.print or terminal.json or not show(link, terminal):
+        return terminal.result(facts, link.url)
     return terminal.done(facts, "Opened the pages in your browser. Stop their server with: aop web --stop")

@@ -1,4 +1,4 @@
-"""`aop request-changes`: ask for changes; the next turn gets the text."""
+"""`aop request-changes`: send your comments; the next turn gets them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from aop.cli.shell.terminal import Terminal
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("feature", metavar="FEATURE", help="the id of a feature; `aop status` lists them")
-    parser.add_argument("text", metavar="TEXT", help="the changes that you want")
+    parser.add_argument("text", metavar="TEXT", nargs="?", help="the changes that you want, beside your comments")
     parser.add_argument("--file", metavar="PATH", help="a file of the feature that the text is about")
     parser.add_argument("--lines", metavar="A-B", help="lines of that file, which are quoted to the agent")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Send the request."""
-    about = {name: value for name in ("file", "lines") if (value := getattr(arguments, name)) is not None}
-    return send_objection(arguments, terminal, "feature.request_changes", {"text": arguments.text, **about})
+    said = {name: value for name in ("text", "file", "lines") if (value := getattr(arguments, name)) is not None}
+    return send_objection(arguments, terminal, "feature.request_changes", said)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from aop.adapters.machine.supervisor_lease import holder_of
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import UnknownQuestion
 from aop.kernel.features.opened_paths import YES
 from aop.wiring.build import App
+from aop.wiring.supervisor_lease import lease_holder
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,16 +25,17 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     with open_app(arguments) as app:
         which = {"feature_id": _feature_of(app, arguments.question), "question_id": arguments.question}
         answer = call_tool(app, "inbox.answer", {**which, "answer": arguments.text})
-    return terminal.answer(answer, lambda data: _show(data, app.root, terminal))
+        is_led = lease_holder(app.root, app.record) is not None
+    return terminal.answer(answer, lambda data: _show(data, terminal, is_led=is_led))
 
 
-def _show(answered: Mapping[str, Any], root: Path, terminal: Terminal) -> None:
+def _show(answered: Mapping[str, Any], terminal: Terminal, *, is_led: bool) -> None:
     made = answered["prerequisite"]
     if made is not None and answered["answer"] == YES:
         terminal.say(f"Made the feature `{made['feature_id']}`; waiting for it: {', '.join(made['needed_by'])}")
     if answered["detail"].get("clarification"):
         terminal.say(f"Answered. The build `{answered['feature_id']}` goes on with it.")
-    elif holder_of(root / ".aop" / "supervisor.lock") is None:
+    elif not is_led:
         terminal.say("Answered. No run is active. Continue with: aop resume")
     else:
         terminal.say("Answered.")

@@ -10,8 +10,7 @@ from typing import Any
 from aop.cli.decide.review_text import behaviour_lines
 from aop.cli.screens.styles import Painter
 from aop.cli.shell.exits import Exit
-from aop.cli.shell.feature_review import read_review
-from aop.cli.shell.repository import call_tool, open_app
+from aop.cli.shell.repository import asking, call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.text.visible import visible, visible_name
 from aop.kernel.gateway.calls import Envelope, feature_named
@@ -20,6 +19,7 @@ from aop.kernel.merges.checkout import check_checkout_follows
 from aop.kernel.merges.merge import check_approvable
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.tools.report.feature_summary import FeatureSummary
+from aop.web.pages.feature.feature_review import read_review
 from aop.web.review_view import warnings_of
 from aop.wiring.build import App
 
@@ -74,7 +74,7 @@ def ask_for_approval(app: App, terminal: Terminal, asked: ApprovalRequest) -> En
     _refuse_unready(app, feature, follow=asked.follow)
     stat = call_tool(app, "repo.diff", {**which, "options": {"stat": True}}).data
     _show(terminal, status, stat, call_tool(app, "evidence.latest", which).data)
-    review = read_review(app, feature)
+    review = read_review(asking(app), feature)
     for warning in warnings_of(review.summary, review.bundle):
         terminal.say(f"Warning  {warning}")
     _show_behaviour(terminal, review.summary)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -47,7 +47,7 @@ def _lines(inbox: Mapping[str, Any], overview: Overview, screen: Screen) -> list
     rows = [_question_row(question, overview.now) for question in inbox["questions"]]
     rows += [_conflict_row(conflict, overview.now) for conflict in inbox["conflicts"]]
     rows += [_approval_row(approval, overview.now) for approval in inbox["approvals"]]
-    rows += [_quota_row(wait) for wait in inbox["quotas"]]
+    rows += [_wait_row(wait) for wait in inbox["waits"]]
     if not rows:
         return []
     is_open = [question["answer"] is None and not question["closed_because"] for question in inbox["questions"]]
@@ -74,6 +74,7 @@ def _phrases(question: Mapping[str, Any], now: datetime) -> Iterator[Cell]:
     elif question["closed_because"]:
         yield Cell(_line(question["closed_because"]), "dim")
     else:
+        yield from _others(question["features"])
         yield from _offered(question["detail"])
         if question["due_at"]:
             then = _line(question["default"] or "the feature is blocked")
@@ -111,12 +112,16 @@ def _approval_row(approval: Mapping[str, Any], now: datetime) -> list[Cell]:
     ]
 
 
-def _quota_row(wait: Mapping[str, Any]) -> list[Cell]:
-    command = command_cell(f"aop resume {wait['feature_id']}")
-    return [
-        *(Cell("-"), Cell(wait["feature_id"]), Cell("quota"), Cell("-")),
-        Cell(_line(wait["reason"]), "yellow", (command,)),
-    ]
+def _wait_row(wait: Mapping[str, Any]) -> list[Cell]:
+    first, *others = wait["features"]
+    phrases = (*_others(others), command_cell(f"aop resume {first}"))
+    return [*(Cell("-"), Cell(first), Cell("wait"), Cell("-")), Cell(_line(wait["reason"]), "yellow", phrases)]
+
+
+def _others(features: Sequence[str]) -> Iterator[Cell]:
+    """Name the other features that wait for the same."""
+    if features:
+        yield Cell(f"Also: {', '.join(features)}", "dim")
 
 
 def _line(text: str) -> str:

@@ -14,9 +14,9 @@ from aop.adapters.machine.pager import page
 from aop.cli.decide.review_text import review_text
 from aop.cli.screens.styles import add_colour_argument, painter_for
 from aop.cli.shell.exits import Exit
-from aop.cli.shell.feature_review import read_review
-from aop.cli.shell.repository import open_app
+from aop.cli.shell.repository import asking, open_app
 from aop.cli.shell.terminal import Terminal
+from aop.web.pages.feature.feature_review import read_review
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Show the feature; change nothing."""
     with open_app(arguments, to_read=True) as app:
-        review = read_review(app, arguments.feature)
+        review = read_review(asking(app), arguments.feature)
     if arguments.html is not None:
         put_file(arguments.html, review.page(), replace=arguments.force)
     if terminal.json or arguments.html is not None:

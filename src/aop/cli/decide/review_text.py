@@ -175,12 +175,14 @@ def _approvals(summary: FeatureSummary, paint: Paint) -> Iterator[str]:
 
 def _files(bundle: DiffBundle, paint: Paint) -> Iterator[str]:
     total = f"{paint('green', f'+{bundle.added}')} {paint('red', f'-{bundle.removed}')}"
-    yield f"{paint('bold', 'Files')}, {len(bundle.files)} changed, {total}"
+    viewed = f", {review_view.viewed_text(bundle)}" if any(file.viewed_by for file in bundle.files) else ""
+    yield f"{paint('bold', 'Files')}, {len(bundle.files)} changed, {total}{viewed}"
     names = {file.path: visible_name(file.path) for file in bundle.files}
     width = max(map(len, names.values()), default=0)
     for file in bundle.files:
         counts = f"{paint('green', f'+{file.added}'.rjust(6))} {paint('red', f'-{file.removed}'.rjust(6))}"
-        notes = "".join(f"  {note}" for note in review_view.notes_of(file))
+        marks = (f"viewed by {visible(file.viewed_by)}",) if file.viewed_by else ()
+        notes = "".join(f"  {note}" for note in (*review_view.notes_of(file), *marks))
         yield f"  {paint(STYLE_OF_KIND[file.kind], file.kind)}  {names[file.path]:<{width}} {counts}{notes}"
 
 
@@ -189,8 +191,8 @@ def _diff(bundle: DiffBundle, paint: Paint) -> Iterator[str]:
         for row in review_view.rows_of(lines):
             line, style = f"{_MARKS.get(row.mark, row.mark)}{row.text}", STYLE_OF_MARK.get(row.mark, "")
             yield "".join(paint("escape" if piece.escaped else style, piece.text) for piece in pieces(line))
-        if file.left_out_lines:
-            yield paint("red", f"[{count(file.left_out_lines, 'more line')}: {review_view.diff_command(bundle, file)}]")
+        if omitted := review_view.omitted_text(file):
+            yield paint("red", f"[{omitted}: {review_view.diff_command(bundle, file)}]")
 
 
 def _one_line(text: str) -> str:

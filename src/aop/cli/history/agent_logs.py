@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
-
-import msgspec
 
 from aop.adapters.agents.turn_logs import AGENT_LOGS, TurnLogReader
 from aop.cli.shell.terminal import Terminal
@@ -14,10 +11,10 @@ from aop.core.clock import Clock
 from aop.core.errors import Json
 from aop.core.ids import FeatureId
 from aop.core.text.visible import visible
+from aop.kernel.tools.report.turn_lines import turn_line_text
 from aop.wiring.build import App
 
 LOOK_AGAIN_SECONDS = 0.2
-_SHOWN_CHARS = 400
 
 
 def show_agent(app: App, feature: FeatureId, terminal: Terminal, *, follow: bool) -> None:
@@ -28,7 +25,7 @@ def show_agent(app: App, feature: FeatureId, terminal: Terminal, *, follow: bool
             is_empty = False
             clean = app.gateway.kernel.redact(line)
             entry: Json = {"type": "agent", "feature_id": feature, "role": role, "line": clean}
-            terminal.line(entry, f"{role:<8} {visible(_text_of(clean))}")
+            terminal.line(entry, f"{role:<8} {visible(turn_line_text(clean))}")
     if is_empty:
         terminal.say(f"No output of an agent for `{feature}` yet.")
 
@@ -38,29 +35,3 @@ def _lines(reader: TurnLogReader, clock: Clock, *, follow: bool) -> Iterator[tup
     while follow:
         clock.pause(LOOK_AGAIN_SECONDS)
         yield from reader.new_lines(with_unended=False)
-
-
-def _text_of(line: str) -> str:
-    """Return an event of a model's loop in words, and any other line unchanged."""
-    try:
-        event = msgspec.json.decode(line)
-    except (msgspec.DecodeError, RecursionError):
-        return line
-    return _event_text(event) if isinstance(event, dict) else line
-
-
-def _event_text(event: Mapping[str, Any]) -> str:
-    match event:
-        case {"type": "replied", "text": str(text), "model": str(model)}:
-            return f"{model} says: {_short(text)}" if text else f"{model} replies"
-        case {"type": "called", "tool": str(tool), "arguments": str(given)}:
-            return f"calls {tool} {_short(given)}"
-        case {"type": "observed", "tool": str(tool), "ok": bool(ok), "text": str(text)}:
-            return f"{tool} {'answers' if ok else 'refuses'}: {_short(text)}"
-        case _:
-            return msgspec.json.encode(event).decode()
-
-
-def _short(text: str) -> str:
-    one_line = " ".join(text.split())
-    return one_line if len(one_line) <= _SHOWN_CHARS else f"{one_line[:_SHOWN_CHARS]}…"

@@ -8,14 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from aop.cli.shell.repository import call_tool, open_app
+from aop.cli.shell.repository import asking, call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs, Json
 from aop.core.ids import FeatureId
 from aop.core.text.counts import count
-from aop.core.text.json import pretty_json
 from aop.wiring.build import App
 
 PROVEN = {
@@ -62,6 +59,8 @@ def _show_verified(found: Mapping[str, Any], terminal: Terminal) -> None:
     if found["undigested"]:
         old = count(found["undigested"], "gate run")
         terminal.say(f"{old} from an older AOP, without digests: only their existence is proven.")
+    if found["logs_elsewhere"]:
+        terminal.say(f"{count(found['logs_elsewhere'], 'log')} on other machines: prove them there.")
     terminal.say("Keep this anchor elsewhere; it proves later that nothing was cut off: --anchor SEQ:HASH")
     terminal.text(f"{found['head_seq']}:{found['head_hash']}")
 
@@ -75,26 +74,14 @@ def _anchor(text: str) -> dict[str, Json]:
 
 def _bundle(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
     from aop.adapters.files.archives import add_checksums, put_files
+    from aop.web.pages.feature.feature_review import bundle_files
 
     if arguments.feature is None:
         raise InvalidCliArgs("`aop evidence bundle` needs a feature.", hint="List the features with `aop status`.")
-    files = add_checksums(_bundle_files(app, FeatureId(arguments.feature)))
+    files = add_checksums(bundle_files(asking(app), app.gateway.kernel, FeatureId(arguments.feature)))
     name = f"{arguments.feature}-evidence"
     path = arguments.output or Path(f"{name}.tar.gz")
     put_files(path, files, folder=name)
     if not terminal.json:
         terminal.say(f"Packed {count(len(files), 'file')}.")
     return terminal.result({"path": str(path), "files": sorted(files)}, str(path))
-
-
-def _bundle_files(app: App, feature: FeatureId) -> dict[str, bytes]:
-    from aop.cli.shell.feature_review import read_review
-    from aop.kernel.gates.evidence_bundle import evidence_files
-
-    review = read_review(app, feature)
-    reports = {
-        "summary.json": pretty_json(msgspec.to_builtins(review.summary)),
-        "verified.json": pretty_json(call_tool(app, "evidence.verify", {"feature_id": feature}).data),
-        "review.html": review.page(),
-    }
-    return evidence_files(app.gateway.kernel, feature, review.bundle.version, reports)

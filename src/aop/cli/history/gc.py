@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from aop.adapters.doctor.leftovers import Leftover, Removal
+from aop.adapters.reporting.doctor.leftovers import Leftover, Removal
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal

@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 def add_to_run(app: App, intake: Intake, arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Place specs, and request them from the running supervisor. Raises: NoSupervisor, SpecIngestFailed."""
-    holder = lease_holder(app.root)
+    holder = lease_holder(app.root, app.record)
     if holder is None:
         raise NoSupervisor("No supervisor is running in this repository.")
     names = [feature.feature_id for feature in intake.features]

@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     with open_app(arguments) as app:
         intake = written_spec(app, arguments.text, source="aop fix", name=arguments.id)
         warn_of_specs(intake, terminal)
-        if lease_holder(app.root) is not None:
+        if lease_holder(app.root, app.record) is not None:
             return add_to_run(app, intake, arguments, terminal)
         plan = plan_of(app, arguments, intake)
         return start_run(app, plan, arguments, terminal, before=lambda: place_specs(app, intake))

@@ -20,16 +20,24 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("feature", metavar="FEATURE", nargs="?", help="end only the pause of this feature")
     add_supervision_arguments(parser)
+    parser.add_argument("--standby", action="store_true", help="wait until no other supervisor leads, then lead")
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """End pauses; supervise the unfinished features unless a supervisor is running."""
     with open_app(arguments) as app:
-        holder = lease_holder(app.root)
+        holder = None if arguments.standby else lease_holder(app.root, app.record)
         if holder is not None:
             return _report_resumed(holder, _end_pauses(app, arguments.feature), terminal)
         plan = plan_of(app, arguments)
-        return start_run(app, plan, arguments, terminal, before=lambda: _end_pauses(app, arguments.feature))
+        return start_run(
+            app,
+            plan,
+            arguments,
+            terminal,
+            before=lambda: _end_pauses(app, arguments.feature),
+            stands_by=arguments.standby,
+        )
 
 
 def _end_pauses(app: App, feature: str | None) -> Envelope:
@@ -37,8 +45,11 @@ def _end_pauses(app: App, feature: str | None) -> Envelope:
 
 
 def _report_resumed(holder: LeaseHolder, answer: Envelope, terminal: Terminal) -> int:
-    pid = holder.pid
     if not answer.data["resumed"]:
-        raise SupervisorRunning(f"Nothing was paused, and a supervisor is already running: process {pid}.", pid=pid)
+        raise SupervisorRunning(
+            f"Nothing was paused, and a supervisor is already running: {holder.name}.", pid=holder.pid
+        )
     resumed = ["everything" if name == Pause.all else name for name in answer.data["resumed"]]
-    return terminal.answer(answer, lambda _data: terminal.say(f"Process {pid} continues: {', '.join(resumed)}"))
+    return terminal.answer(
+        answer, lambda _data: terminal.say(f"{holder.name.capitalize()} continues: {', '.join(resumed)}")
+    )

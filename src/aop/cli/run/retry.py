@@ -24,7 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Hand the feature to the running supervisor, or supervise it here."""
     with open_app(arguments) as app:
-        if lease_holder(app.root) is not None:
+        if lease_holder(app.root, app.record) is not None:
             check_base_gates(app, arguments, terminal, [FeatureId(arguments.feature)])
             return _hand_over(app, arguments.feature, terminal)
         plan = plan_of(app, arguments)

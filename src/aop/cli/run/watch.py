@@ -21,9 +21,9 @@ from aop.core.ids import FeatureId
 from aop.core.text.counts import count
 from aop.core.text.visible import visible
 from aop.kernel.record.documents.usage import Spending
-from aop.kernel.record.spending import SELF_REPORTED
+from aop.kernel.record.spending import marks_of
 from aop.kernel.tools.report.standings import ON_ITS_WAY
-from aop.wiring.build import RECORD, App
+from aop.wiring.build import App
 from aop.wiring.supervisor_lease import lease_holder
 
 POLL_SECONDS = 0.25
@@ -44,8 +44,8 @@ class Row(Struct, frozen=True, kw_only=True):
     turns: int
     cost_usd: float | None
     """None: not reported."""
-    self_reported: bool
-    """Whether agents themselves reported some of it."""
+    marks: tuple[str, ...]
+    """Why turns and cost may be wrong: `self-reported`, `partly estimated`."""
     at_work: Mapping[str, Any] | None
     """The turn in progress."""
     gates_at_work: Mapping[str, Any] | None
@@ -75,7 +75,7 @@ def _watch(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
     clock, was_running = app.gateway.kernel.clock, False
     while True:
         # Read before the rows, so that the last changes of a run are still shown.
-        is_running = lease_holder(app.root) is not None
+        is_running = lease_holder(app.root, app.record) is not None
         was_running = was_running or is_running
         if was_running or not is_drawn:
             view.show()
@@ -87,25 +87,17 @@ def _watch(app: App, arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 class _Record:
-    """Tells cheaply whether the record has changed, without opening it."""
+    """Tells cheaply whether the record has changed."""
 
     def __init__(self, app: App) -> None:
-        self._paths = [app.root / f"{RECORD}{end}" for end in ("", "-wal")]
-        self._seen: list[tuple[int, int]] = []
+        self._record = app.record
+        self._seen: object = None
 
     def has_changed(self) -> bool:
-        """Tell whether the files differ from those of the last call."""
-        found = [_stamp(str(path)) for path in self._paths]
+        """Tell whether it differs from that of the last call."""
+        found = self._record.stamp()
         changed, self._seen = found != self._seen, found
         return changed
-
-
-def _stamp(path: str) -> tuple[int, int]:
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        return (0, 0)
-    return (found.st_mtime_ns, found.st_size)
 
 
 class _DrawnView:
@@ -198,7 +190,7 @@ def _row(row: Mapping[str, Any], events: Mapping[FeatureId, _Events]) -> Row:
         seconds=_between(found.first_at, found.last_at),
         turns=row["spent"]["turns"],
         cost_usd=msgspec.convert(row["spent"], Spending).cost_usd.known,
-        self_reported=row["spent"]["self_reported_turns"] > 0,
+        marks=marks_of(msgspec.convert(row["spent"], Spending)),
         at_work=row["at_work"],
         gates_at_work=row["gates_at_work"],
         waits=row["waits"],
@@ -208,8 +200,7 @@ def _row(row: Mapping[str, Any], events: Mapping[FeatureId, _Events]) -> Row:
 
 def _line(row: Row, now: str) -> str:
     cost = "cost unknown" if row.cost_usd is None else f"{row.cost_usd:.4f} USD"
-    told = f", {SELF_REPORTED}" if row.self_reported else ""
-    spent = f"{count(row.turns, 'turn')}, {cost}{told}" if row.turns else "no turn yet"
+    spent = ", ".join([count(row.turns, "turn"), cost, *row.marks]) if row.turns else "no turn yet"
     parts = [f"{row.feature_id:<24}  {row.phase:<14}  {row.last_event:<20}  {row.seconds:7.1f} s  {spent}", now]
     return visible("  ".join([*parts, row.next_command]).rstrip())
 

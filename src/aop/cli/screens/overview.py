@@ -14,10 +14,10 @@ from aop.cli.screens.tables import Cell, Column, command_cell, join_wrapped, tab
 from aop.core.clock import age, span_since
 from aop.core.text.counts import count
 from aop.kernel.record.documents.usage import Spending
-from aop.kernel.record.spending import SELF_REPORTED, spending_text
+from aop.kernel.record.spending import marks_of, spending_text
 from aop.kernel.tools.report.standings import ON_ITS_WAY
 from aop.wiring.build import App
-from aop.wiring.supervisor_lease import last_lease_holder, lease_holder
+from aop.wiring.supervisor_lease import leases_of
 
 COLUMNS = (
     Column(title="FEATURE", shrinks=True),
@@ -50,8 +50,9 @@ class Overview(Struct, frozen=True, kw_only=True):
 
 def read_overview(app: App) -> Overview:
     """Read what a header shows beside the dashboard."""
-    kernel, holder = app.gateway.kernel, lease_holder(app.root)
-    last = holder or last_lease_holder(app.root)
+    kernel, leases = app.gateway.kernel, leases_of(app.root, app.record)
+    holder = leases.holder()
+    last = holder or leases.last_holder()
     return Overview(
         repository=app.root.name,
         base_branch=kernel.config().policy.worktree.base_branch,
@@ -149,5 +150,5 @@ def _cost_text(spent: Mapping[str, Any]) -> str:
     if not spent["turns"]:
         return "-"
     known = spent["cost_usd"]["known"]
-    told = f" {SELF_REPORTED}" if spent["self_reported_turns"] else ""
-    return f"{'unknown' if known is None else f'{known:.2f} USD'}{told}"
+    marks = marks_of(msgspec.convert(spent, Spending))
+    return " ".join(["unknown" if known is None else f"{known:.2f} USD", *marks])

@@ -6,7 +6,7 @@ import argparse
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -46,6 +46,11 @@ def gate_call(app: App, report: Callable[[str], None]) -> Call:
     gateway = app.gateway
     tool = gateway.tools["gates.run"]
     return Call(kernel=gateway.kernel, principal=app.person, tool=tool, operation_id=None, report=report)
+
+
+def asking(app: App) -> Callable[[str, Json], Any]:
+    """Return the function that answers a person at the terminal with a tool's data. It raises: CallRefused."""
+    return lambda tool, arguments: call_tool(app, tool, arguments).data
 
 
 def call_tool(

@@ -13,19 +13,19 @@ import msgspec
 
 from aop.adapters.git.repository import open_repository
 from aop.adapters.storage.run_files import RunFiles
-from aop.adapters.tickets.ledger import TicketLedger
+from aop.adapters.tickets.ledger import LEDGER, TicketLedger
 from aop.cli.shell.terminal import Terminal
 from aop.cli.tickets.texts import run_text, runs_text
+from aop.core.clock import timestamp
 from aop.core.errors import InvalidCliArgs, Json
 from aop.core.ids import RunId
+from aop.core.redaction.redactor import mask_json
 from aop.core.text.counts import count
 from aop.core.text.visible import visible
 from aop.tickets.mission.keys import ticket_key
 from aop.tickets.runs.runner import PRODUCTS, TicketRunner
 from aop.wiring.build import Settings
 from aop.wiring.models import build_ticket_desk
-
-LEDGER = ".aop/tickets/ledger.db"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     ledger = TicketLedger(repository.root / LEDGER)
     if arguments.what == "runs":
         runs = ledger.runs()
-        return terminal.result({"runs": [*runs]}, runs_text(runs))
+        return terminal.result({"runs": [*runs], "dry_runs": [*ledger.dry_runs()]}, runs_text(runs))
     if not arguments.name:
         wanted = "the id of a run" if arguments.what == "show" else "the key of a ticket"
         message = f"`aop ticket {arguments.what}` needs {wanted}."
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return terminal.result(found, run_text(found))
     key = ticket_key(arguments.name)
     if arguments.dry_run:
-        return _dry_run(arguments.what, key, settings, terminal)
+        return _dry_run(arguments.what, key, settings, ledger, terminal)
     return carry_out(arguments.what, key, settings, ledger, terminal)
 
 
@@ -83,12 +83,14 @@ def carry_out(kind: str, key: str, settings: Settings, ledger: TicketLedger, ter
     return _print_ending(run_id, ending, terminal)
 
 
-def _dry_run(kind: str, key: str, settings: Settings, terminal: Terminal) -> int:
+def _dry_run(kind: str, key: str, settings: Settings, ledger: TicketLedger, terminal: Terminal) -> int:
     from aop.tickets.runs.dry_run import ForgetfulLedger, dry_run
 
     writes: list[Mapping[str, Json]] = []
     with build_ticket_desk(settings, ForgetfulLedger(), kind) as desk:
         ending = asyncio.run(dry_run(kind, key, desk, writes.append))
+        result: Json = {**{name: ending.get(name) for name in ("outcome", "step", "error")}, "writes": [*writes]}
+        ledger.record_dry_run(kind, key, timestamp(desk.clock.now()), mask_json(result, desk.redact))
     failed, noted = ending["outcome"] == "failed", list[Json](writes)
     if not terminal.json:
         would = f"fail at step `{ending['step']}` and write" if failed else "write"

@@ -11,10 +11,9 @@ from starlette.routing import Route
 
 from aop.adapters.machine.clock import SystemClock
 from aop.adapters.storage.run_files import RunFiles
-from aop.adapters.tickets.ledger import TicketLedger
+from aop.adapters.tickets.ledger import LEDGER, TicketLedger
 from aop.adapters.tickets.loop_thread import BackgroundLoop
 from aop.adapters.tickets.setup.settings import webhook_settings
-from aop.cli.tickets.ticket import LEDGER
 from aop.core.clock import timestamp
 from aop.core.redaction.redactor import Redactor
 from aop.tickets.runs.pool import RunnerPool

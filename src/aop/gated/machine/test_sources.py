@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import TypeGuard
 
+from aop.kernel.gates.base.python_sources import parse_python
+
 NAMED_TESTS = frozenset(
     {".js", ".jsx", ".ts", ".tsx", ".mjs", ".cjs", ".mts", ".cts", ".go", ".rs", ".java", ".kt", ".cs", ".rb", ".php"}
 )
@@ -33,10 +35,10 @@ def change_problem(path: str, old: bytes, new: bytes) -> str:
 
 def _python_problem(old: bytes, new: bytes) -> str:
     try:
-        before, after = ast.parse(old), ast.parse(new)
-    except (SyntaxError, ValueError) as error:
-        return f"it cannot be read as Python: {error}"
-    return _addition_problem(before.body, after.body, _used_names(before), "")
+        before, after = parse_python(old), parse_python(new)
+        return _addition_problem(before.body, after.body, _used_names(before), "")
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return f"it cannot be read as Python: {str(error) or type(error).__name__}"
 
 
 def _addition_problem(before: Sequence[ast.stmt], after: Sequence[ast.stmt], used: frozenset[str], owner: str) -> str:

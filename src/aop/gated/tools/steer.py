@@ -8,18 +8,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from aop.core.errors import AgentAtWork, BranchExists, InvalidArguments, NoMasterPlan, NoWorkflow
-from aop.core.ids import FeatureId, TreeId, feature_id
+from aop.core.ids import FeatureId, feature_id
 from aop.core.paths.names import canonical_path
-from aop.gated.machine.master_plan import plan_problem, pull_requests
+from aop.gated.machine.master_plan import plan_problem
 from aop.gated.machine.state import Phase, Workflow
 from aop.gated.session.documents import ACTIVE_PR, ORCHESTRATION_STATE, GatedWorkflow
 from aop.gated.session.session import put_workflow, write_files
+from aop.gated.tools.workflow_facts import WorkflowFacts, plan_at, workflow_facts
 from aop.kernel.features.lifecycle import store_feature, with_status
 from aop.kernel.features.worktree_hold import held_worktree
 from aop.kernel.gateway.calls import Arguments, Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS
 from aop.kernel.merges.merge import base_head
-from aop.kernel.ports.git import FileMode
 from aop.kernel.record.documents.base import next_version
 from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
 from aop.kernel.record.documents.questions import Question, close_question
@@ -31,43 +31,6 @@ BEGUN_AGAIN = "The workflow was started over."
 class Start(ChangeArguments, frozen=True, kw_only=True):
     master_plan: str | None = None
     """The path of the plan of all pull requests; by default, the one in the policy."""
-
-
-class WorkflowFacts(Struct, frozen=True, kw_only=True):
-    feature_id: str
-    version: int
-    status: str
-    """The phase of the workflow."""
-    master_plan: str
-    """The path of the plan of all pull requests."""
-    worktree_path: str
-    branch: str | None
-    """The branch of the pull request; null while there is none."""
-    pr_title: str | None
-    """The pull request; null while there is none."""
-    head: str
-    """The commit of the branch, or of HEAD while there is no branch, as the server left it."""
-    tree: str
-    debug_attempt_counter: int
-    """The number of failed attempts at the step."""
-    replan_count: int
-    """The number of finer plans."""
-    review_rounds: int
-    """The number of reviews whose findings were sent back."""
-    escalated: bool
-    """Whether a person was asked for help and has not answered."""
-    question_id: str
-    """The open question; empty if there is none."""
-    last_error: str | None
-    """The last failure; null if there is none."""
-    halt_reason: str | None
-    """Why it is halted; null if it is not."""
-    plan_problem: str
-    """Why the plan names no pull requests; empty if it does."""
-    pull_requests_left: tuple[str, ...]
-    """The titles of the pull requests that are not done."""
-    created: bool = False
-    """Whether this call created the workflow."""
 
 
 def start(call: Call, arguments: Start) -> Outcome:
@@ -95,7 +58,7 @@ def start(call: Call, arguments: Start) -> Outcome:
             if wanted != known:
                 put_workflow(tx, wanted)
                 tx.append(call.event("workflow_started", name, base=wanted.base_commit, master_plan=wanted.master_plan))
-            return _facts(kernel, wanted, created=known is None)
+            return workflow_facts(kernel, wanted, created=known is None)
 
         answer = call.commit(decide)
         write_files(kernel, wanted)
@@ -174,7 +137,7 @@ def status(call: Call, _arguments: AskStatus) -> Outcome:
     """Return every workflow."""
     with call.kernel.record.read() as view:
         found = [known for known in view.all(GatedWorkflow) if call.principal.reaches(known.feature_id)]
-    return Workflows(workflows=tuple(_facts(call.kernel, known) for known in found))
+    return Workflows(workflows=tuple(workflow_facts(call.kernel, known) for known in found))
 
 
 def reset(call: Call, arguments: ChangeArguments) -> Outcome:
@@ -196,7 +159,7 @@ def reset(call: Call, arguments: ChangeArguments) -> Outcome:
                 store_feature(tx, state, ended, now=kernel.now())
             _close_questions(tx, call, name)
             tx.append(call.event("workflow_reset", name, was=known.workflow.status, left=known.head))
-            return _facts(kernel, anew)
+            return workflow_facts(kernel, anew)
 
         answer = call.commit(decide)
         kernel.git.worktrees.ensure_detached(name, anew.base_commit)
@@ -212,14 +175,6 @@ def _the_workflow(view: Snapshot, arguments: ChangeArguments) -> GatedWorkflow:
     if known is None:
         raise NoWorkflow(f"There is no workflow `{arguments.feature_id}`.")
     return known
-
-
-def plan_at(kernel: Kernel, tree: TreeId, path: str) -> str | None:
-    """Return the text of a plan in a tree; None if there is none."""
-    entry = kernel.git.objects.entry(tree, path)
-    if entry is None or entry.mode not in (FileMode.FILE, FileMode.EXECUTABLE):
-        return None
-    return kernel.git.objects.blob(entry.oid).decode(errors="replace")
 
 
 def refuse_without_plan(kernel: Kernel, name: str, wanted: str | None) -> None:
@@ -240,31 +195,6 @@ def _close_questions(tx: Transaction, call: Call, name: FeatureId) -> None:
         tx.put(close_question(question, call.kernel.now(), BEGUN_AGAIN), question.question_id)
         facts = {"question_id": question.question_id, "because": BEGUN_AGAIN}
         tx.append(call.event("question_closed", name, **facts))
-
-
-def _facts(kernel: Kernel, known: GatedWorkflow, *, created: bool = False) -> WorkflowFacts:
-    workflow, plan = known.workflow, plan_at(kernel, known.tree, known.master_plan)
-    return WorkflowFacts(
-        feature_id=known.feature_id,
-        version=known.version,
-        status=workflow.status,
-        master_plan=known.master_plan,
-        worktree_path=kernel.git.worktrees.path(known.feature_id).relative_to(kernel.files.root).as_posix(),
-        branch=known.branch,
-        pr_title=None if workflow.plan is None else workflow.plan.pr_title,
-        head=known.head,
-        tree=known.tree,
-        debug_attempt_counter=workflow.debug_attempt_counter,
-        replan_count=workflow.replan_count,
-        review_rounds=workflow.review_rounds,
-        escalated=workflow.escalated,
-        question_id=known.question,
-        last_error=workflow.last_error,
-        halt_reason=workflow.halt_reason,
-        plan_problem=plan_problem(known.master_plan, plan),
-        pull_requests_left=tuple(each.title for each in pull_requests(plan or "") if not each.is_done),
-        created=created,
-    )
 
 
 TOOLS = (

@@ -124,6 +124,8 @@ class ProviderRow(Section, frozen=True, kw_only=True):
     key_variable: str | None = None
     default_model: str | None = None
     """The model that this version takes by itself: for its price, and to show; it is not handed over."""
+    side_models: tuple[str, ...] = ()
+    """The models that it asks beside that one, for their prices."""
     login: Login | None = None
     prompt: str = ""
     """A line of the prompt: how its model finds AOP's tools."""
@@ -146,6 +148,7 @@ class ProviderRow(Section, frozen=True, kw_only=True):
             demand(flaws.in_variable(self.key_variable), "key_variable")
         if self.default_model is not None:
             demand(flaws.in_word(self.default_model), "default_model")
+        demand_each(flaws.in_word, self.side_models, "side_models")
         for name in self.environment:
             demand(flaws.in_variable(name), "environment", name)
         for name in self.files:

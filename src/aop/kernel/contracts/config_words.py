@@ -333,6 +333,7 @@ KEY_WORDS: Mapping[str, str] = {
     "providers.<name>.endpoint.url_variable": "The environment variable with which you set another address.",
     "providers.<name>.key_variable": "The environment variable that holds the key; never the key itself.",
     "providers.<name>.default_model": "The model that it takes by itself: to show it, and for its price.",
+    "providers.<name>.side_models": "The models that it asks beside that one, for their prices.",
     "providers.<name>.login.files": "The files in your home that its own log-in leaves.",
     "providers.<name>.prompt": "A line of the prompt: how its model finds the tools of AOP.",
     "providers.<name>.values": "Names for `{{...}}`: the first text whose conditions (`when`) hold is used.",

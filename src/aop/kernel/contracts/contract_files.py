@@ -40,7 +40,7 @@ PROTOCOL: Mapping[str, Json] = {
 """Protocol revisions that AOP speaks with agents (AOP-061); a test compares them with the locked SDK."""
 
 WRITTEN: Mapping[str, tuple[type[Struct], str, frozenset[str]]] = {
-    "evidence": (GateRun, "One gate run, as `evidence/<run>.json` holds it.", frozenset()),
+    "evidence": (GateRun, "One gate run, as `evidence/<run>.json` holds it.", frozenset({"worker"})),
     "index": (Index, "The list of all features: `agentic/features/index.json`.", frozenset({"updated_at"})),
     "qa_test_index": (QaIndex, "What QA must look at: `qa_test_index.json`.", frozenset()),
     "state": (

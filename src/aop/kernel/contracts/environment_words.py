@@ -6,6 +6,9 @@ from collections.abc import Mapping
 
 VARIABLES: Mapping[str, str] = {
     "AOP_ACTOR": "The name that the journal gives to the person at the terminal (default: `USER`).",
+    "AOP_HUB": "The git repository that has the work for other machines: file://, https://, ssh:// (default: none).",
+    "AOP_DATABASE": "The PostgreSQL that has the record, `postgresql://USER@HOST:PORT/NAME` (default: a file).",
+    "AOP_REPOSITORY": "The name of this repository in that database (default: that of its folder).",
     "AOP_SIGNING_KEY": "The SSH key that signs your approvals, where `approval.signers` of the policy names signers.",
     "AOP_TOKEN": "The token of the agent that `aop mcp` serves.",
     "AOP_AGENT_PROVIDER": "The coding agent, if `--agent-provider` names none.",
@@ -19,7 +22,10 @@ VARIABLES: Mapping[str, str] = {
     "AOP_MODELS": "The models that AOP itself asks, such as `anthropic:MODEL`, in order of preference.",
     "AOP_COMPATIBLE_BASE_URL": "The address of a server that speaks OpenAI Chat Completions.",
     "AOP_COMPATIBLE_API_KEY": "The key for that server.",
-    "AOP_MODEL_TIMEOUT_SECONDS": "The time limit of one request to a model (default: 120).",
+    "AOP_MODEL_TIMEOUT_SECONDS": (
+        "The time limit of one request to a model (default: 120); for a coding agent, how long its provider may be"
+        " silent (default: 300)."
+    ),
     "AOP_MODEL_MAX_OUTPUT_TOKENS": "The longest answer of a model (default: 16384).",
     "AOP_MODEL_THINKING": "How much a model thinks: `off`, `low`, `medium` or `high`.",
     "AOP_MODEL_RETRIES": "How often the last model of the list is retried (default: 2).",

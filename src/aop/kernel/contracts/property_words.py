@@ -136,7 +136,7 @@ WORDS: Mapping[str, str] = {
     "evidence_refs": "Gate runs that prove it.",
     "exit_code": "The exit code; null when there was none.",
     "expected_version": "The version of the feature that the caller last saw; if it has changed, the call is refused.",
-    "expires_at": "When the lease ends unless it is renewed, in UTC, for people: boot time decides.",
+    "expires_at": "When the lease ends unless it is renewed, in UTC, for people: the clock of leases decides.",
     "failed": "Features that were given up.",
     "failure": "Why it did not pass, as a sentence; empty when it passed.",
     "failure_code": "The refusal code of the failure; empty when it passed.",

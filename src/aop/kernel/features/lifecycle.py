@@ -10,7 +10,7 @@ import msgspec
 from aop.core.errors import InvalidStatusTransition, NotForABuild
 from aop.core.ids import FeatureId
 from aop.kernel.features.opened_paths import expire_path_answers
-from aop.kernel.gateway.calls import Call
+from aop.kernel.gateway.calls import Call, Kernel
 from aop.kernel.record.documents.approvals import Approval
 from aop.kernel.record.documents.base import next_version, revise
 from aop.kernel.record.documents.features import TERMINAL, FeatureState, Index, Status
@@ -111,6 +111,15 @@ def require_status(state: FeatureState, *allowed: Status, to: str) -> None:
             feature_id=state.feature_id,
             status=state.status,
         )
+
+
+def stopped_reason(kernel: Kernel, feature_id: FeatureId) -> str:
+    """Return why a feature has failed, or was stopped by a person; empty if it goes on."""
+    with kernel.record.read() as view:
+        state = view.get(FeatureState, feature_id)
+    if state is None or state.status is not Status.FAILED:
+        return ""
+    return state.status_reason or f"`{feature_id}` has failed."
 
 
 def refuse_build(state: FeatureState, what: str) -> None:

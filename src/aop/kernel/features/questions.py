@@ -25,6 +25,8 @@ class QuestionFacts(Struct, frozen=True, kw_only=True):
     gate: str
     text: str
     detail: Mapping[str, Any]
+    features: tuple[str, ...]
+    """The other features that wait for the same answer."""
     choices: tuple[str, ...]
     default: str | None
     opens: str
@@ -61,6 +63,14 @@ def put_question(
     return question
 
 
+def join_question(tx: Transaction, call: Call, question: Question, feature_id: FeatureId) -> None:
+    """Let one more feature wait for the answer to an open question."""
+    if question.is_open and not question.concerns(feature_id):
+        tx.put(revise(question, features=(*question.features, feature_id)), question.question_id)
+        tx.append(call.event("question_joined", feature_id, question_id=question.question_id))
+        renew_roles(tx, feature_id, now=call.kernel.now())
+
+
 def settle_expired(tx: Transaction, call: Call, question: Question) -> Question:
     """Close a question past its time limit; return the question as it is then."""
     now = question_at(question, call.kernel.clock.now())
@@ -68,7 +78,7 @@ def settle_expired(tx: Transaction, call: Call, question: Question) -> Question:
         tx.put(now, now.question_id)
         tx.append(call.event("question_expired", now.feature_id, question_id=now.question_id, answer=now.answer))
         call.kernel.question_ended(tx, call, now)
-        renew_roles(tx, now.feature_id, now=call.kernel.now())
+        _renew_all(tx, call, now)
     return now
 
 
@@ -88,8 +98,13 @@ def store_answer(tx: Transaction, call: Call, question: Question, text: str) -> 
     tx.put(answered, answered.question_id)
     tx.append(call.event("question_answered", answered.feature_id, question_id=answered.question_id, answer=text))
     call.kernel.question_ended(tx, call, answered)
-    renew_roles(tx, answered.feature_id, now=call.kernel.now())
+    _renew_all(tx, call, answered)
     return answered
+
+
+def _renew_all(tx: Transaction, call: Call, question: Question) -> None:
+    for name in (question.feature_id, *question.features):
+        renew_roles(tx, name, now=call.kernel.now())
 
 
 def _already_answered(question: Question) -> AlreadyAnswered:

@@ -1,12 +1,15 @@
-"""Work requests: features that a person wants worked on, or paused."""
+"""Work requests: features that a person wants worked on, paused, or held back."""
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from aop.core.ids import FeatureId
 from aop.kernel.gateway.calls import Call
-from aop.kernel.record.documents.base import next_version
-from aop.kernel.record.documents.runs import Pause, QuotaWait, WorkRequest
+from aop.kernel.record.documents.base import next_version, revise
+from aop.kernel.record.documents.runs import Pause, ProviderWait, WorkRequest
 from aop.kernel.record.port import Transaction
+from aop.kernel.record.requests import wait_of
 
 
 def request_work(
@@ -35,10 +38,57 @@ def store_pause(tx: Transaction, call: Call, name: FeatureId | None) -> bool:
     return True
 
 
-def end_quota_wait(tx: Transaction, call: Call, name: FeatureId) -> bool:
-    """End a feature's wait for its model's quota; tell whether it waited."""
-    if tx.get(QuotaWait, name) is None:
-        return False
-    tx.remove(QuotaWait, name)
-    tx.append(call.event("quota_wait_ended", name))
-    return True
+def begin_wait(tx: Transaction, call: Call, name: FeatureId, wanted: ProviderWait, *, since: str) -> ProviderWait:
+    """Let a feature wait for a provider, in the wait of the other features if there is one.
+
+    `since` is when its turn began, or was held back: a turn from before the end of a wait has no news of its own.
+    """
+    before = tx.get(ProviderWait, wanted.provider)
+    if before is None and wanted.is_over(call.kernel.clock.now()):
+        # The wait that held the feature back has ended, and a turn was answered since.
+        return wanted
+    if before is None or since >= before.until:
+        number = 1 if before is None else before.number + 1
+        wait = replace(wanted, version=next_version(before), number=number, features=(name,))
+        tx.append(
+            call.event("provider_wait_began", name, provider=wait.provider, until=wait.until, reason=wait.trouble)
+        )
+    else:
+        is_longer = wanted.until > before.until
+        if not is_longer and before.is_over(call.kernel.clock.now()):
+            # It ended on the way here: the feature goes on at once.
+            return before
+        wait = revise(
+            before,
+            until=wanted.until if is_longer else before.until,
+            trouble=wanted.trouble if is_longer else before.trouble,
+            features=tuple(dict.fromkeys([*before.features, name])),
+        )
+        tx.append(call.event("provider_wait_joined", name, provider=wait.provider, until=wait.until))
+    tx.put(wait, wait.provider)
+    return wait
+
+
+def end_wait(tx: Transaction, call: Call, name: FeatureId) -> tuple[FeatureId, ...]:
+    """End the wait that a feature takes part in, for all its features; return them."""
+    wait = wait_of(tx, name)
+    if wait is None:
+        return ()
+    tx.put(revise(wait, features=(), until=min(wait.until, call.kernel.now())), wait.provider)
+    tx.append(call.event("provider_wait_ended", name, provider=wait.provider, features=list(wait.features)))
+    return wait.features
+
+
+def leave_wait(tx: Transaction, name: FeatureId) -> None:
+    """Take a deleted feature out of its wait."""
+    wait = wait_of(tx, name)
+    if wait is not None:
+        left = tuple(each for each in wait.features if each != name)
+        tx.put(revise(wait, features=left), wait.provider)
+
+
+def forget_wait(tx: Transaction, provider: str, *, began_at: str) -> None:
+    """Forget the waits for a provider when a turn that began after them was answered: the next one is the first."""
+    wait = tx.get(ProviderWait, provider)
+    if wait is not None and not wait.features and began_at >= wait.until:
+        tx.remove(ProviderWait, provider)

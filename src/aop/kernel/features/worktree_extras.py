@@ -111,7 +111,7 @@ def environment_of(kernel: Kernel, feature_id: FeatureId) -> Environment:
 
 def place_extras(kernel: Kernel, tree: TreeId, folder: Path, rules: WorktreeRules) -> tuple[str, ...]:
     """Put copies and links where the tree has nothing; return the targets of the links. Raises: WorktreeSetupFailed."""
-    patterns = _included_patterns(kernel, rules)
+    patterns = included_patterns(kernel, rules)
     if not (rules.copy or rules.link or patterns):
         return ()
     objects, extras = kernel.git.objects, kernel.worktree_extras
@@ -121,7 +121,7 @@ def place_extras(kernel: Kernel, tree: TreeId, folder: Path, rules: WorktreeRule
     return extras.place(folder, copies=copies, links=links)
 
 
-def _included_patterns(kernel: Kernel, rules: WorktreeRules) -> bytes:
+def included_patterns(kernel: Kernel, rules: WorktreeRules) -> bytes:
     """Return the `.worktreeinclude` of the base branch; a feature's own would let an agent have any file copied."""
     head = kernel.git.branches.head(rules.base_branch)
     entry = kernel.git.objects.entry(kernel.git.objects.tree_of(head), INCLUDED) if head else None

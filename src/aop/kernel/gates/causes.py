@@ -85,3 +85,10 @@ def cause_of(outcome: str, exit_code: int | None, log: str) -> Cause:
 def failed_pytest_ids(log: str) -> tuple[str, ...]:
     """Return the tests that pytest's summary names as failed or broken, each once."""
     return tuple(dict.fromkeys(found["test"] for found in _FAILED_TEST_OF_PYTEST.finditer(log)))
+
+
+def telling_line(log: str) -> str:
+    """Return the last line of a log that names an error, or else the last line that is not empty."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    errors = [line for line in lines if "Error" in line]
+    return (errors or lines or ["(empty)"])[-1]

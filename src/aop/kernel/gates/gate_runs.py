@@ -20,7 +20,7 @@ from aop.kernel.features.trees import is_at_or_below
 from aop.kernel.features.worktree_extras import set_up_checkout
 from aop.kernel.gates.execution.canary_steps import with_canaries
 from aop.kernel.gates.execution.exact_trees import ExactTree
-from aop.kernel.gates.execution.flaky import known_failure, with_known_failure
+from aop.kernel.gates.execution.flaky import with_known_failure
 from aop.kernel.gates.execution.gate_plans import GatePlan
 from aop.kernel.gates.execution.listings import listed_tests
 from aop.kernel.gates.execution.step_processes import run_steps
@@ -211,9 +211,6 @@ def execute_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: TestB
         # The report of a run that failed proves nothing; it only says how many tests there were.
         before = verdict_of_step(failed, step_runs[: step_runs.index(failed)])
         outcome = msgspec.structs.replace(before, tests=outcome.tests, names=outcome.names, cases=outcome.cases)
-    with kernel.record.read() as view:
-        failure = known_failure(view, plan.feature_id, plan.mode, plan.subject)
-    outcome = with_known_failure(outcome, failure, plan.policy)
     run = GateRun(
         version=1,
         run_id=run_id,
@@ -234,6 +231,8 @@ def execute_gates(call: Call, plan: GatePlan, checkout: Path, *, baseline: TestB
         started_at=started,
         finished_at=kernel.now(),
     )
+    with kernel.record.read() as view:
+        run = with_known_failure(view, run, plan.policy)
     return ExecutedGates(run=run, names=outcome.names, cases=outcome.cases)
 
 
@@ -256,7 +255,9 @@ def _set_up(call: Call, plan: GatePlan, checkout: Path) -> CheckoutExtras:
         logs=plan.logs,
         exact=plan.kept == "outputs",
     )
-    return set_up_checkout(call, target, plan.policy)
+    extras = set_up_checkout(call, target, plan.policy)
+    # An order for a worker brings the feature's variables along: they are in the record.
+    return msgspec.structs.replace(extras, env=plan.extras.env) if plan.extras.env else extras
 
 
 FAILURES: Mapping[str, type[Refusal]] = {
@@ -293,6 +294,7 @@ def record_run(tx: Transaction, call: Call, before: FeatureState, after: Feature
             tree=run.subject.tree,
             failure_code=run.failure_code,
             sandbox_level=run.sandbox_level,
+            status=stored.status,
         )
     )
     return stored

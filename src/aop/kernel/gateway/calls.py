@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     # Most commands use few of the ports.
     from aop.kernel.ports.call_log import CallLog
     from aop.kernel.ports.files import Files
+    from aop.kernel.ports.gate_workers import GateWorkers
     from aop.kernel.ports.git import Git
     from aop.kernel.ports.handed_in import NewId, Report
     from aop.kernel.ports.locks import Locks
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
     from aop.kernel.ports.tokenizer import Tokenizer
     from aop.kernel.ports.worktree_extras import ExtrasSource
     from aop.kernel.record.documents.questions import Question
+
+
+FILES = "files"
+"""The disk of a record that is shown on one alone."""
 
 
 class Arguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -133,10 +138,16 @@ class Kernel(Struct, frozen=True, kw_only=True):
     """None where AOP reaches out to none."""
     tokenizer: Tokenizer | None = None
     """None where nothing counts tokens."""
+    gate_workers: GateWorkers | None = None
+    """None where all gates run on this machine."""
     tools: Mapping[str, Tool] = {}
     """The catalogue, for tools that describe other tools."""
     epoch: int | None = None
     """The epoch of the supervisor that acts through this; None for all others (AOP-336)."""
+    disk: str = FILES
+    """The disk whose files and worktrees show the record; a record in a database may be shown on several."""
+    is_shared: bool = False
+    """Whether other machines work with the record too; each has what it needs from the record and from the hub."""
     capabilities: Mapping[str, Callable[[], object]] = {}
     """Ports of the rooms above the kernel, by name; the room that declares a port says what it is."""
     show_workflow: Callable[[Kernel, FeatureId], None] = lambda _kernel, _name: None

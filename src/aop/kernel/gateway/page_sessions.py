@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
@@ -13,6 +14,7 @@ from aop.core.ids import TokenId
 from aop.core.roles import Role
 from aop.kernel.gateway.signed_text import NotSigned, SignedForm
 from aop.kernel.gateway.tokens import IssuedToken, RepositoryIdentity, Tokens
+from aop.kernel.ports.signer import Signer
 from aop.kernel.record.documents.base import NonEmpty, revise
 from aop.kernel.record.port import Snapshot, Transaction
 
@@ -123,3 +125,12 @@ class PageSessions(Struct, frozen=True, kw_only=True):
     def _session(self, claims: PageClaims) -> PageSession:
         proof = self.tokens.signer.sign(f"{_HEAD}-form.{claims.jti}".encode())
         return PageSession(token_id=claims.jti, actor=claims.sub, form_token=proof)
+
+
+def page_host(signer: Signer) -> str:
+    """Return the name of the pages of a repository on this machine.
+
+    Browsers send a cookie to every port of a host. Under a name of their own, which no agent can guess, the pages'
+    cookie does not reach what a feature serves on this machine.
+    """
+    return f"aop-{sha256(signer.sign(b'aop-page-host').encode()).hexdigest()[:16]}.localhost"

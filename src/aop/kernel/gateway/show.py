@@ -33,10 +33,9 @@ MovedPath: TypeAlias = tuple[str, str]
 
 
 class FilesComparison(Document, frozen=True, kw_only=True):
-    """The last comparison of all files with the record."""
+    """The last comparison of all files of a disk with the record; its key is the disk."""
 
     kind: ClassVar[str] = "showing"
-    key: ClassVar[str] = "files"
 
     boot: str
     """The start of the machine in which all of them were compared with the record."""
@@ -56,7 +55,7 @@ def show(kernel: Kernel, own: str | None = None) -> tuple[MovedPath, ...]:
             rendered = {what: _render(view, what) for what in waiting if what.kind not in IN_GIT}
         _show_all(kernel, rendered, set_aside, own)
     for what in waiting:
-        if what.kind in IN_GIT:
+        if what.kind in IN_GIT and _is_ours(kernel, what, own):
             patience = SHOW_WAIT_SECONDS if _feature_of(what) == own else 0.0
             with suppress(WorktreeBusy, *_faults_to_ignore(what, own)):
                 _show_in_git(kernel, what, set_aside, wait_seconds=patience)
@@ -71,18 +70,23 @@ def doubt_after_restart(kernel: Kernel) -> None:
     """
     boot = kernel.clock.boot_id()
     with kernel.record.read() as view:
-        known = view.get(FilesComparison, FilesComparison.key)
+        known = view.get(FilesComparison, kernel.disk)
     if boot and known is not None and known.boot == boot:
         return
     with kernel.record.write(durable=False) as tx:
-        known = tx.get(FilesComparison, FilesComparison.key)
-        tx.put(FilesComparison(version=next_version(known), boot=boot), FilesComparison.key)
+        known = tx.get(FilesComparison, kernel.disk)
+        tx.put(FilesComparison(version=next_version(known), boot=boot), kernel.disk)
         for state in tx.all(FeatureState):
             tx.mark_unshown("feature", state.feature_id)
             if state.status not in TERMINAL:
                 tx.mark_unshown("worktree", state.feature_id)
         if tx.get(Index, Index.key) is not None:
             tx.mark_unshown("index", Index.key)
+
+
+def _is_ours(kernel: Kernel, what: Unshown, own: str | None) -> bool:
+    """Tell whether a worktree or a branch is shown here: of several machines, by the one that leads or is asked."""
+    return not kernel.is_shared or kernel.epoch is not None or _feature_of(what) == own
 
 
 def _faults_to_ignore(what: Unshown, own: str | None) -> tuple[type[Exception], ...]:
@@ -181,6 +185,9 @@ def _follow_tree(kernel: Kernel, state: FeatureState) -> tuple[str, ...]:
         kernel.git.branches.keep(state.feature_id, state.tree)
     with suppress(WorktreeMissing):
         return kernel.git.worktrees.follow_tree(state.feature_id, state.tree)
+    if kernel.is_shared and kernel.git.branches.head(state.branch) is None:
+        # Another machine made it.
+        kernel.git.branches.create(state.branch, state.base_commit)
     # The change is recorded already: a `git worktree prune` must not refuse it.
     kernel.git.worktrees.ensure(state.feature_id, state.branch)
     return kernel.git.worktrees.follow_tree(state.feature_id, state.tree)

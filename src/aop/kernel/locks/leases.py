@@ -1,4 +1,4 @@
-"""Leases: locks that expire by boot time, with a fencing number and a queue.
+"""Leases: locks that expire by one clock, with a fencing number and a queue.
 
 Nothing here reads a clock or the record: every function takes a lock and returns the changed one.
 """
@@ -24,10 +24,11 @@ IsRunning = Callable[[OperationId], bool]
 
 
 class Now(Struct, frozen=True, kw_only=True):
-    """One moment: wall time for people, boot time for deadlines."""
+    """One moment: wall time for people, and the clock of leases for deadlines."""
 
     wall: datetime
     boot_id: str
+    """The start of the machine, or the database whose clock it is."""
     seconds: float
 
     @property
@@ -38,7 +39,8 @@ class Now(Struct, frozen=True, kw_only=True):
 
 def read_clock(clock: Clock) -> Now:
     """Read a clock once."""
-    return Now(wall=clock.now(), boot_id=clock.boot_id(), seconds=clock.boot_seconds())
+    boot_id, seconds = clock.lease_seconds()
+    return Now(wall=clock.now(), boot_id=boot_id, seconds=seconds)
 
 
 class LockRequest(Struct, frozen=True, kw_only=True):
@@ -68,15 +70,20 @@ class Busy(Struct, frozen=True, kw_only=True):
 
 
 def is_live(lease: Lease, now: Now) -> bool:
-    """Tell whether a lease is live by boot time; none survives a restart of the machine."""
-    return lease.boot_id == now.boot_id and lease.renewed_boot <= now.seconds < lease.expires_boot
+    """Tell whether a lease is live; by boot time none survives a restart of the machine."""
+    return not _of_another_clock(lease, now) and now.seconds < lease.expires_boot
 
 
 def why_ended(lease: Lease, now: Now) -> str:
     """Return why a lease that is not live ended."""
-    if lease.boot_id != now.boot_id or now.seconds < lease.renewed_boot:
-        return "the machine was started again"
-    return "it was not renewed in time"
+    return "the machine was started again" if _of_another_clock(lease, now) else "it was not renewed in time"
+
+
+def _of_another_clock(lease: Lease, now: Now) -> bool:
+    # Without a name of the start, a restart is noticed because the seconds went back. With one they may go back a
+    # little, as those of a database do when its clock is set; by more than a lease lasts, they are of another start.
+    lasts = lease.expires_boot - lease.renewed_boot if now.boot_id else 0.0
+    return lease.boot_id != now.boot_id or lease.renewed_boot - now.seconds > lasts
 
 
 def request_lease(lock: Lock, request: LockRequest, now: Now, *, ttl: float, is_running: IsRunning) -> Grant | Busy:

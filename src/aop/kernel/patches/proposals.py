@@ -12,9 +12,9 @@ from aop.core.errors import VersionConflict
 from aop.core.ids import TreeId
 from aop.kernel.config.guarded_areas import guarded_areas_of
 from aop.kernel.config.in_force import Config
-from aop.kernel.features.change_requests import close_requests
 from aop.kernel.features.lifecycle import store_changed
 from aop.kernel.features.opened_paths import opened_paths
+from aop.kernel.features.requests.change_requests import close_requests
 from aop.kernel.gates.guards.command_guards import command_guard
 from aop.kernel.gates.guards.project_settings import refuse_test_settings
 from aop.kernel.gates.qa_index import renew_index

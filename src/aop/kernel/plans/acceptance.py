@@ -10,9 +10,9 @@ from msgspec import Struct
 from aop.core.errors import Json
 from aop.kernel.config.guarded_areas import guarded_areas_of
 from aop.kernel.config.in_force import Config
-from aop.kernel.features.change_requests import close_requests
 from aop.kernel.features.lifecycle import store_feature, with_status
 from aop.kernel.features.opened_paths import opened_paths
+from aop.kernel.features.requests.change_requests import close_requests, pass_on_to_builder
 from aop.kernel.gates.gate_runs import subjects_by_mode
 from aop.kernel.gates.steps import reset_verdicts
 from aop.kernel.gateway.calls import Call
@@ -75,7 +75,8 @@ def accept_plan(
     after = msgspec.structs.replace(after, gates={**gates, "plan": Verdict.PASS})
     # A plan that was made before its predecessor was rejected does not answer the rejection.
     is_rejected = close_requests(tx, call, state.feature_id, "rejection")
-    if after.status is Status.PLANNING and not is_rejected:
+    is_commented = pass_on_to_builder(tx, call, state.feature_id)
+    if after.status is Status.PLANNING and not (is_rejected or is_commented):
         after = with_status(after, Status.BUILDING, reason=after.status_reason)
     return store_feature(tx, state, after, now=call.kernel.now())
 
@@ -96,6 +97,8 @@ def acceptance_event(plan: Plan, accounting: Accounting | None) -> tuple[str, di
             "mapped": msgspec.to_builtins(accounting.mapped),
             "unaccounted": [each.id for each in unaccounted(accounting)],
         }
+    # The document keeps the newest plan alone; every version stays in the journal.
+    facts["plan"] = msgspec.to_builtins(plan)
     if plan.revision_of is None:
         return "plan_accepted", facts
     return "plan_revised", {**facts, "revision_of": plan.revision_of}

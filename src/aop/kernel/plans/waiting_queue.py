@@ -46,6 +46,7 @@ def queue_plan(
     _store_queue(tx, [*_other_plans(tx, state.feature_id), entry], now)
     stored = _store_waiting(tx, entry, assessment.collisions, now)
     facts: dict[str, Json] = {"plan_version": entry.plan.plan_version, "waits_for": _names_waited_for(entry)}
+    facts["status"] = stored.status
     tx.append(call.event("plan_blocked", state.feature_id, **facts, entry=_index_entry(entry)))
     report = collision_refusal(state.feature_id, assessment.collisions)
     blocked = BlockedByCollisionPolicy(
@@ -112,7 +113,7 @@ def _try_to_admit(tx: Transaction, call: Call, entry: QueuedPlan, now: Now, admi
         return False
     stored = accept_plan(tx, call, feature_named(tx, entry.feature_id), assessment, fences)
     leave_queue(tx, stored.feature_id, now)
-    _note_admitted(tx, call, entry)
+    _note_admitted(tx, call, entry, stored)
     admitted.append(stored.feature_id)
     return True
 
@@ -133,6 +134,7 @@ def _reject_queued_plan(tx: Transaction, call: Call, entry: QueuedPlan, refusal:
     after = msgspec.structs.replace(without_block(state, reason), collisions=Collisions())
     store_feature(tx, state, after, now=now.at)
     facts: dict[str, Json] = {"plan_version": entry.plan.plan_version, "code": refusal.code, "reason": refusal.message}
+    facts["status"] = after.status
     tx.append(call.event("blocked_plan_refused", entry.feature_id, **facts))
 
 
@@ -178,9 +180,9 @@ def _update_waiting(tx: Transaction, call: Call, entry: QueuedPlan, assessment: 
         _store_waiting(tx, after, assessment.collisions, now)
 
 
-def _note_admitted(tx: Transaction, call: Call, entry: QueuedPlan) -> None:
+def _note_admitted(tx: Transaction, call: Call, entry: QueuedPlan, state: FeatureState) -> None:
     kind, facts = acceptance_event(entry.plan, entry.accounting)
-    facts |= {"waited_since": entry.detected_at, "let_in_by": call.principal.actor}
+    facts |= {"waited_since": entry.detected_at, "let_in_by": call.principal.actor, "status": state.status}
     event = call.event(kind, entry.feature_id, **facts)
     # The author of the plan is its submitter, not the caller that happened to admit it.
     tx.append(msgspec.structs.replace(event, actor=entry.submitted_by))

@@ -5,6 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
+from msgspec import Struct
+
+
+class FilePart(Struct, frozen=True, kw_only=True):
+    """Some bytes of a file."""
+
+    content: bytes = b""
+    offset: int = 0
+    size: int = 0
+    """The size of the whole file."""
+
 
 class Files(Protocol):
     """The files under the repository's root that AOP owns; paths are relative to that root."""
@@ -22,6 +33,9 @@ class Files(Protocol):
     def read_tail(self, path: str, *, limit: int) -> bytes:
         """Read the last bytes of a plain file; empty if it is absent."""
 
+    def read_part(self, path: str, *, offset: int | None, limit: int) -> FilePart:
+        """Read a part of a plain file, from an offset on or at its end; empty if it is absent."""
+
     def matching(self, pattern: str, *, limit: int) -> tuple[str, ...]:
         """Return the plain files that a path or a glob names, sorted, at most so many; no link is followed."""
 
@@ -32,7 +46,7 @@ class Files(Protocol):
         """Return all files below a folder, sorted, through no link. Raises: Refusal if it is a link or a file."""
 
     def remove(self, path: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it is there, and what a killed writer of it left."""
 
     def prune(self, path: str) -> None:
         """Remove a folder and the folders below it, as far as they hold nothing."""

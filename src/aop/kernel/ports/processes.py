@@ -23,6 +23,10 @@ class Ending(StrEnum):
     OUT_OF_MEMORY = "out_of_memory"
 
 
+def ignore(_line: str) -> None:
+    """Report nothing."""
+
+
 class Command(Struct, frozen=True, kw_only=True):
     """One process to run, without a shell."""
 
@@ -52,6 +56,8 @@ class Command(Struct, frozen=True, kw_only=True):
     limits: StepLimits = NO_LIMITS
     ends_early: Callable[[float], str] | None = None
     """Asked now and then, with how long it has printed nothing: why it is ended before its time; empty if it is not."""
+    report: Callable[[str], None] = ignore
+    """Told what takes long before the process begins."""
 
 
 class CommandResult(Struct, frozen=True, kw_only=True):

@@ -13,6 +13,8 @@ from aop.core.ids import FeatureId, OperationId
 from aop.kernel.record.documents.base import Document
 
 D = TypeVar("D", bound=Document)
+NO_LIMIT = 2**63 - 1
+"""More rows than a database can have."""
 
 
 class Event(Struct, frozen=True, kw_only=True):
@@ -105,11 +107,11 @@ class Snapshot(Protocol):
         feature_id: FeatureId | None = None,
         kinds: Sequence[str] = (),
         newest: int | None = None,
-        limit: int = -1,
+        limit: int = NO_LIMIT,
     ) -> Iterator[JournalEntry]:
         """Return the entries after a number, in order: only so many of the first (`limit`), or of the `newest`."""
 
-    def writes(self, *, after: int = 0, limit: int = -1) -> Iterator[WriteEntry]:
+    def writes(self, *, after: int = 0, limit: int = NO_LIMIT) -> Iterator[WriteEntry]:
         """Return the entries of the chain of writes after a number, in order."""
 
     def stored_digests(self) -> Iterator[tuple[str, str]]:

@@ -47,7 +47,7 @@ def _roles_done(state: FeatureState) -> int:
 
 
 def _is_asked_about(view: Snapshot, state: FeatureState) -> bool:
-    return any(question.is_open and question.feature_id == state.feature_id for question in view.all(Question))
+    return any(question.is_open and question.concerns(state.feature_id) for question in view.all(Question))
 
 
 def program_session(state: FeatureState, role: str) -> str:

@@ -7,12 +7,16 @@ from aop.core.ids import FeatureId
 from aop.core.text.counts import count
 from aop.kernel.config.people import CostRules
 from aop.kernel.record.documents.base import revise
-from aop.kernel.record.documents.questions import RAISE, Question
+from aop.kernel.record.documents.questions import RAISE, UNCAPPED, Question
 from aop.kernel.record.documents.usage import FIGURES, NOTHING, FeatureUsage, OpenTurn, Overrun, Spending, Sum, Usage
 from aop.kernel.record.port import Snapshot, Transaction
 
 SELF_REPORTED = "self-reported"
 """The mark of figures that an agent itself reports, wherever they are shown."""
+ESTIMATED = "partly estimated"
+"""The mark of figures that a meter estimated in part, for lack of a report."""
+PRICE_OF = "price:"
+"""The topic of the one question about a model without a price, before its name."""
 BLIND_TURNS = 3
 """So many turns that report nothing are enough to see that a cap can never be noticed."""
 
@@ -21,7 +25,7 @@ def turn_spending(usage: Usage | None) -> Spending:
     """Return what one turn cost."""
     said = usage or Usage()
     sums = {name: Sum(known=value, unknown_turns=int(value is None)) for name, value in said.figures.items()}
-    return Spending(turns=1, self_reported_turns=int(said.self_reported), **sums)
+    return Spending(turns=1, self_reported_turns=int(said.self_reported), estimated_turns=int(said.estimated), **sums)
 
 
 def total_of(spendings: Iterable[Spending]) -> Spending:
@@ -30,8 +34,12 @@ def total_of(spendings: Iterable[Spending]) -> Spending:
     for each in spendings:
         if each.turns:
             sums = {name: getattr(total, name).and_also(getattr(each, name)) for name in FIGURES}
-            told = total.self_reported_turns + each.self_reported_turns
-            total = Spending(turns=total.turns + each.turns, self_reported_turns=told, **sums)
+            total = Spending(
+                turns=total.turns + each.turns,
+                self_reported_turns=total.self_reported_turns + each.self_reported_turns,
+                estimated_turns=total.estimated_turns + each.estimated_turns,
+                **sums,
+            )
     return total
 
 
@@ -72,8 +80,13 @@ def spending_text(spending: Spending) -> str:
     words = [count(spending.turns, "turn")]
     words.append("cost unknown" if money.known is None else f"{money.known:.4f} USD{_unknown_text(money)}")
     words.append("tokens unknown" if tokens.known is None else f"{tokens.known:.0f} tokens{_unknown_text(tokens)}")
-    words += [SELF_REPORTED] if spending.self_reported_turns else []
-    return ", ".join(words)
+    return ", ".join([*words, *marks_of(spending)])
+
+
+def marks_of(spending: Spending) -> tuple[str, ...]:
+    """Return the marks that figures carry wherever they are shown."""
+    marks = {SELF_REPORTED: spending.self_reported_turns, ESTIMATED: spending.estimated_turns}
+    return tuple(mark for mark, turns in marks.items() if turns)
 
 
 def _unknown_text(figure: Sum) -> str:
@@ -87,10 +100,28 @@ def tokens_of(spending: Spending) -> Sum:
     return Sum(known=both.known, unknown_turns=unknown)
 
 
-def overrun(view: Snapshot, rules: CostRules, feature_id: FeatureId, run: str) -> Overrun | None:
-    """Return the cap that keeps a feature from another turn in a run, or None."""
+def unpriced_overrun(view: Snapshot, rules: CostRules, model: str) -> Overrun | None:
+    """Return the cap of cost that cannot be kept because a model has no price; None if a person allowed that."""
+    scope: Literal["feature", "run"] = "feature" if rules.max_usd_per_feature else "run"
+    cap = rules.max_usd_per_feature or rules.max_usd_per_run
+    if not cap or not model or model in uncapped_models(view):
+        return None
+    return Overrun(scope=scope, figure="usd", cap=cap, spent=None, about=f"{PRICE_OF}{model}", model=model)
+
+
+def uncapped_models(view: Snapshot) -> frozenset[str]:
+    """Return the models without a price that a person lets work without a cap on their cost."""
+    answered = (each.about for each in view.all(Question) if each.answer == UNCAPPED)
+    return frozenset(about.removeprefix(PRICE_OF) for about in answered if about.startswith(PRICE_OF))
+
+
+def overrun(view: Snapshot, rules: CostRules, feature_id: FeatureId, run: str, *, unpriced: str = "") -> Overrun | None:
+    """Return the cap that keeps a feature from another turn in a run, or None; its model may have no price."""
     if not any(getattr(rules, name) for name in CostRules.__struct_fields__):
         return None
+    withheld = unpriced_overrun(view, rules, unpriced)
+    if withheld is not None:
+        return withheld
     feature = spent_on(view.get(FeatureUsage, feature_id))
     whole_run = spent_in(run, view.all(FeatureUsage))
     raised = [each.about for each in view.all(Question) if each.answer == RAISE]
@@ -104,7 +135,8 @@ def overrun(view: Snapshot, rules: CostRules, feature_id: FeatureId, run: str) -
         about = f"cost:{scope}:{feature_id if scope == 'feature' else run}:{figure}"
         # Each yes of a person allows as much again.
         allowed = cap * (1 + raised.count(about))
-        if cap and _is_reached(allowed, spent, is_raised=about in raised):
+        is_uncapped = bool(unpriced) and figure == "usd"
+        if cap and not is_uncapped and _is_reached(allowed, spent, is_raised=about in raised):
             return Overrun(scope=scope, figure=figure, cap=allowed, spent=spent.known, about=about)
     return None
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from aop.core.errors import GoesInCircles, NoProgress, TurnsUsedUp
 from aop.core.text.counts import count
+from aop.kernel.gates.causes import telling_line
 from aop.supervisor.policy.state import Attempt, FeatureRun
 from aop.supervisor.workers import ToolResult, WorkerOutput
 
@@ -96,10 +97,3 @@ def _stuck_sentence(run: FeatureRun) -> str:
 
 def _is_repeated(run: FeatureRun) -> bool:
     return bool(run.attempts) and run.attempts[-1].outcome == SAME_ANSWER
-
-
-def telling_line(log: str) -> str:
-    """Return the last line of a log that names an error, or else the last line that is not empty."""
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
-    errors = [line for line in lines if "Error" in line]
-    return (errors or lines or ["(empty)"])[-1]

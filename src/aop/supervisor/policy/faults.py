@@ -18,15 +18,9 @@ RETRIES: Mapping[str, int] = {
         (
             errors.AgentCrashed.code,
             errors.AgentFailed.code,
-            # In the middle of a turn; the next one begins with a renewed log-in.
-            errors.AgentLoginExpired.code,
             errors.AgentTimedOut.code,
             errors.AgentOutputTooLarge.code,
             errors.ModelReplyCutOff.code,
-            errors.ModelReplyUnreadable.code,
-            errors.ModelTimeout.code,
-            errors.ModelUnavailable.code,
-            errors.ModelUnreachable.code,
         ),
         1,
     ),
@@ -34,10 +28,6 @@ RETRIES: Mapping[str, int] = {
     **dict.fromkeys(
         (
             errors.AgentNotStarted.code,
-            errors.AgentLoginAmbiguous.code,
-            errors.AgentLoginMissing.code,
-            errors.AgentLoginUnsafe.code,
-            errors.AgentNotLoggedIn.code,
             errors.AgentProviderNotConfigured.code,
             errors.ProviderAuthMissing.code,
             errors.ModelContextExceeded.code,
@@ -54,11 +44,6 @@ RETRIES: Mapping[str, int] = {
 """The immediate retries after each cause; any other is an answer that cannot be used."""
 BEFORE_RETRY: Mapping[str, str] = {
     errors.AgentNotStarted.code: "Install the program or correct its command first; `aop agents` lists what is found.",
-    errors.AgentLoginAmbiguous.code: "Log in again first: aop agents login PROVIDER",
-    errors.AgentLoginExpired.code: "Log in again first: aop agents login PROVIDER",
-    errors.AgentLoginMissing.code: "Log in first: aop agents login PROVIDER",
-    errors.AgentLoginUnsafe.code: "Correct the file first; `aop agents` says whether it can be used.",
-    errors.AgentNotLoggedIn.code: "Log in or set the key first, and check it with `aop agents test PROVIDER`.",
     errors.ProviderAuthMissing.code: "Log in or set the key first, and check it with `aop agents test PROVIDER`.",
     errors.AgentTimedOut.code: "A longer time is set with `supervisor.turn_timeout_seconds` in policy.yaml.",
 }
@@ -86,12 +71,13 @@ def fault_question(run: FeatureRun, error: Mapping[str, Any], attempts: Sequence
     times = f" {count(failed, 'time')} in a row" if failed > 1 else ""
     before = BEFORE_RETRY.get(cause_of(error), f"Its output: `aop logs --agent {run.feature_id}`.")
     text = (
-        f"The {run.role} of `{run.feature_id}` failed{times}. {_sentence(str(error['message']))} {before}"
+        f"The {run.role} of `{run.feature_id}` failed{times}. {sentence(str(error['message']))} {before}"
         f" `{RETRY}` gives it another turn; `{STOP}` keeps the work and blocks the feature."
     )
     detail = {"error": error, "attempts": attempts}
     return AskPerson(question=text, detail=detail, gate="escalation", choices=(RETRY, STOP))
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
+    """Return a text with a full stop, unless it ends with a mark."""
     return text if text.endswith((".", "!", "?")) else f"{text}."

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, TypeAlias
 
+from msgspec.structs import replace
+
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.core.structs import Part
@@ -88,9 +90,26 @@ class FeatureRun(Part, frozen=True, kw_only=True):
     conflict_asked: bool = False
     """Whether the open question is about that conflict."""
     quota_waits: int = 0
-    """How often the turn has waited for the model's quota."""
+    """How often an older AOP let the turn wait; now the waits for a provider are counted in the record."""
     offered: bool = False
     """Whether a yes to the open question creates a prerequisite, which this feature then waits for."""
+
+
+def fresh_run(run: FeatureRun) -> FeatureRun:
+    """Return a feature's run from its beginning, with the policy that it was requested under."""
+    return FeatureRun(
+        feature_id=run.feature_id,
+        turns_allowed=run.turns_allowed,
+        run_name=run.run_name,
+        collision_strategy=run.collision_strategy,
+        qa=run.qa,
+        qa_after=run.qa_after,
+    )
+
+
+def with_fresh_phase(run: FeatureRun) -> FeatureRun:
+    """Return a run at the beginning of a phase."""
+    return replace(run, turns=0, attempts=(), rung=Rung.NONE, results=(), pending=None, revisions=0, asked=False)
 
 
 class EventBase(Part, frozen=True, kw_only=True, tag_field="event"):
@@ -125,12 +144,21 @@ class TurnWithheld(EventBase, frozen=True, kw_only=True, tag="turn_withheld"):
 
 
 class TurnPostponed(EventBase, frozen=True, kw_only=True, tag="turn_postponed"):
-    """A turn ended at the quota of its model."""
+    """A turn met a trouble of its model's provider, or did not begin because the provider has one."""
 
     ask: AskWorker
     error: Mapping[str, Any]
     at: str
     """The time, in UTC."""
+    provider: str = "model"
+    since: str = ""
+    """When the turn began, in UTC; empty: it did not."""
+    waits: int = 0
+    """How many waits for the provider came before in a row."""
+    until: str = ""
+    """The end of the wait that holds the turn back; empty if it met the trouble itself."""
+    is_asked: bool = False
+    """Whether an open question about the provider holds the turn back."""
 
 
 class PersonAnswered(EventBase, frozen=True, kw_only=True, tag="person_answered"):
@@ -213,6 +241,8 @@ class AskPerson(ActionBase, frozen=True, kw_only=True, tag="ask_person"):
     gate: HumanGate = "question"
     about: str = ""
     """Questions with the same subject share one answer."""
+    since: str = ""
+    """When the cause arose: an answer to such a question that was given later counts; empty: only an open one does."""
     choices: tuple[str, ...] = ()
     default: str | None = None
     """The answer that counts if none is given in time."""
@@ -245,6 +275,10 @@ class WaitUntil(ActionBase, frozen=True, kw_only=True, tag="wait_until"):
 
     until: str
     reason: str
+    provider: str = "model"
+    """The provider of models that it waits for, with its other features."""
+    since: str = ""
+    """When the turn that met the trouble began."""
 
 
 class Finish(ActionBase, frozen=True, kw_only=True, tag="finish"):

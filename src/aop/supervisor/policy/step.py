@@ -18,8 +18,8 @@ from aop.core.text.counts import count
 from aop.kernel.config.gates import Mode
 from aop.kernel.features.opened_paths import NO, YES
 from aop.kernel.record.documents.features import Status
-from aop.kernel.record.documents.questions import RAISE, RESUME, STOP
-from aop.supervisor.policy import qa_turns, state
+from aop.kernel.record.documents.questions import STOP
+from aop.supervisor.policy import comment_answers, qa_turns, state
 from aop.supervisor.policy.attempts import (
     SAME_ANSWER,
     attempt_history,
@@ -32,7 +32,7 @@ from aop.supervisor.policy.attempts import (
     with_attempt,
     with_outcome,
 )
-from aop.supervisor.policy.authorisations import cap_question, cap_reached_error, network_question
+from aop.supervisor.policy.authorisations import ALLOWED, cap_reached_error, network_question, withhold
 from aop.supervisor.policy.collisions import AskAbout, WaitFor, arbitrate, strategy_in_force
 from aop.supervisor.policy.conflicts import (
     FOLLOW_BASE,
@@ -45,9 +45,9 @@ from aop.supervisor.policy.conflicts import (
 )
 from aop.supervisor.policy.faults import fault_question, is_retried
 from aop.supervisor.policy.instructions import AMEND, INSTRUCTIONS, LADDER, MOVED, REVIEW
-from aop.supervisor.policy.quotas import postpone
 from aop.supervisor.policy.state import Action, Event, FeatureRun, NobodyAnswered, PersonAnswered, Rung, TurnWithheld
 from aop.supervisor.policy.tool_calls import judging_call, lock_call, unblock, with_reported_status
+from aop.supervisor.policy.troubles import postpone
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, ToolResult, WorkerOutput, WorkerRequest
 
 OTHERS_IN_THE_WAY = frozenset({"collision_detected", "lock_conflict"})
@@ -58,19 +58,13 @@ def step(run: FeatureRun, event: Event) -> Decision:
     """Return the feature's state after an event, and the next action."""
     match event:
         case state.Began():
-            fresh = FeatureRun(
-                feature_id=run.feature_id,
-                turns_allowed=run.turns_allowed,
-                run_name=run.run_name,
-                collision_strategy=run.collision_strategy,
-                qa=run.qa,
-                qa_after=run.qa_after,
+            return qa_turns.with_review_due(state.fresh_run(run)), state.CallTool(
+                role=Role.ORCHESTRATOR, tool="feature.init"
             )
-            return qa_turns.with_review_due(fresh), state.CallTool(role=Role.ORCHESTRATOR, tool="feature.init")
         case state.ToolAnswered():
             return _on_tool_answer(with_reported_status(run, event.result), event)
         case state.WorkerAnswered():
-            return _on_worker_answer(replace(run, turns=run.turns + 1, pending=None, quota_waits=0), event.output)
+            return _on_worker_answer(replace(run, turns=run.turns + 1, pending=None), event.output)
         case state.WorkerFailed():
             return _on_worker_failure(replace(run, turns=run.turns + 1), event)
         case TurnWithheld() | PersonAnswered() | NobodyAnswered():
@@ -103,7 +97,7 @@ def _begin_proof(run: FeatureRun) -> Decision:
     """Run the full gates; before them QA takes the turn that is due."""
     run = replace(run, role=Role.QA)
     if run.review is state.Review.DUE:
-        return _ask_worker(_with_fresh_phase(replace(run, review=state.Review.OPEN)))
+        return _ask_worker(state.with_fresh_phase(replace(run, review=state.Review.OPEN)))
     return run, state.RunGates(role=Role.QA, mode=Mode.FULL)
 
 
@@ -137,7 +131,7 @@ def _question_for_person(run: FeatureRun, question: str) -> Decision:
 def _on_person_or_cap(run: FeatureRun, event: TurnWithheld | PersonAnswered | NobodyAnswered) -> Decision:
     """Ask before a turn that a cap does not allow; hand an answer to the worker, or to the turn that waits for it."""
     if isinstance(event, TurnWithheld):
-        return replace(run, held_back=event.ask), cap_question(run.feature_id, event.over)
+        return withhold(run, event)
     if isinstance(event, NobodyAnswered):
         unanswered = NobodyAnsweredInTime(f"No answer in time: {event.question}", feature_id=run.feature_id)
         return run, state.Finish(status=Status.BLOCKED, error=unanswered.as_error())
@@ -158,13 +152,9 @@ def _on_answer(run: FeatureRun, event: PersonAnswered) -> Decision:
         run = replace(run, offered=False, fault=None)
         said = ToolResult(tool="person", ok=True, data={"question": event.question, "answer": event.answer})
         return _ask_worker(replace(run, turns=0, attempts=(), rung=Rung.NONE, results=(*run.results, said)))
-    if event.answer in (RAISE, RESUME):
+    if event.answer in ALLOWED:
         return replace(run, held_back=None, fault=None), run.held_back
     return run, state.Finish(status=Status.BLOCKED, error=cap_reached_error(run.feature_id))
-
-
-def _with_fresh_phase(run: FeatureRun) -> FeatureRun:
-    return replace(run, turns=0, attempts=(), rung=Rung.NONE, results=(), pending=None, revisions=0, asked=False)
 
 
 def _on_way_cleared(run: FeatureRun, event: state.WayCleared) -> Decision:
@@ -173,11 +163,11 @@ def _on_way_cleared(run: FeatureRun, event: state.WayCleared) -> Decision:
     if event.moved and not is_let_in:
         # The proposal was made on another base.
         return _ask_worker(replace(run, pending=None), MOVED if run.role is Role.PLANNER else "")
-    return _next_phase(_with_fresh_phase(replace(run, status=event.status))) if is_let_in else _resubmit(run)
+    return _next_phase(state.with_fresh_phase(replace(run, status=event.status))) if is_let_in else _resubmit(run)
 
 
 def _on_pause(run: FeatureRun, event: state.HeldBack | state.Resumed | state.TurnPostponed) -> Decision:
-    """Keep the action that a pause or a quota held back, and perform it when that ends."""
+    """Keep the action that a pause or a provider held back, and perform it when that ends."""
     if isinstance(event, state.TurnPostponed):
         return postpone(run, event)
     if isinstance(event, state.HeldBack):
@@ -241,7 +231,7 @@ def _on_index_answer(run: FeatureRun, result: ToolResult) -> Decision:
 
 
 def _after_proof(run: FeatureRun) -> Decision:
-    return _next_phase(replace(_with_fresh_phase(run), claims=(), proof=""))
+    return _next_phase(replace(state.with_fresh_phase(run), claims=(), proof=""))
 
 
 def _submit_proposal(run: FeatureRun, proposal: PlanSubmission | PatchProposal | Note) -> Decision:
@@ -274,24 +264,37 @@ def _on_worker_request(run: FeatureRun, asked: WorkerRequest) -> Decision:
 
 def _on_tool_answer(run: FeatureRun, event: state.ToolAnswered) -> Decision:
     result = event.result
-    if not result.ok:
+    # Words that are refused change nothing: the proposal beside them was accepted.
+    if not result.ok and result.tool != comment_answers.ANSWER:
         run = replace(run, role=Role.QA) if run.status is Status.QA else run
         return network_question(run, event) or _on_refusal(qa_turns.after_tool(run, result), result)
     match result.tool:
         case "gates.run":
             return _on_gates_passed(qa_turns.after_tool(run, result), event.mode)
-        case "plan.submit" | "plan.update":
-            return _next_phase(_with_fresh_phase(run))
-        case "repo.apply_patch":
-            return run, state.RunGates(role=run.role, mode=Mode.FAST)
+        case "plan.submit" | "plan.update" | "repo.apply_patch" | "feature.log_append" | comment_answers.ANSWER:
+            return _after_proposal(run, result)
         case "locks.acquire":
             return _resubmit(replace(run, results=(*run.results, result)))
-        case "feature.log_append" | "inbox.ask_path" | "repo.follow_base":
+        case "inbox.ask_path" | "repo.follow_base":
             return _continue_worker(run, result)
         case qa_turns.READ_INDEX | qa_turns.UPDATE_INDEX:
             return _on_index_answer(run, result)
         case _:
             return _begin_phase(run, result)
+
+
+def _after_proposal(run: FeatureRun, result: ToolResult) -> Decision:
+    """Record what an accepted answer says of people's comments; then go on with the feature."""
+    words = None if result.tool == comment_answers.ANSWER else comment_answers.answer_call(run)
+    if words is not None:
+        return run, words
+    judged_by = comment_answers.judging_tool(run, result)
+    if judged_by.startswith("plan."):
+        return _next_phase(state.with_fresh_phase(run))
+    if judged_by == "feature.log_append" and not comment_answers.settles(result):
+        # Where nothing has failed yet, QA may have nothing to change.
+        return _begin_proof(run) if qa_turns.is_review(run) else _ask_worker(run)
+    return run, state.RunGates(role=run.role, mode=Mode.FAST)
 
 
 def _on_gates_passed(run: FeatureRun, mode: Mode | None) -> Decision:
@@ -302,7 +305,7 @@ def _on_gates_passed(run: FeatureRun, mode: Mode | None) -> Decision:
         return _begin_proof(replace(run, conflict=None))
     if run.status is Status.BUILDING and mode is Mode.FAST and run.qa_after is Mode.FULL:
         return run, state.RunGates(role=run.role, mode=Mode.FULL)
-    return _next_phase(_with_fresh_phase(run))
+    return _next_phase(state.with_fresh_phase(run))
 
 
 def _begin_phase(run: FeatureRun, result: ToolResult) -> Decision:
@@ -326,9 +329,6 @@ def _continue_worker(run: FeatureRun, result: ToolResult) -> Decision:
     """Give the worker its next turn; a request for a guarded path waits for a person unless it is open already."""
     if result.tool == FOLLOW_BASE:
         return _on_moved_base(run, result)
-    if result.tool == "feature.log_append":
-        # Where nothing has failed yet, QA may have nothing to change.
-        return _begin_proof(run) if qa_turns.is_review(run) else _ask_worker(run)
     asked = result.data
     if asked["is_open"]:
         return _ask_worker(replace(run, results=(*run.results, result)))
@@ -351,7 +351,7 @@ def _on_refusal(run: FeatureRun, result: ToolResult) -> Decision:
         return run, state.CallTool(role=Role.ORCHESTRATOR, tool="feature.state_get")
     if code == "invalid_status_transition" and details.get("status") not in (None, run.status):
         # A person set it back during the turn.
-        return _next_phase(_with_fresh_phase(replace(run, status=Status(details["status"]))))
+        return _next_phase(state.with_fresh_phase(replace(run, status=Status(details["status"]))))
     if code in OTHERS_IN_THE_WAY:
         return _resolve_collision(run, result)
     if code == "blocked_by_collision_policy":

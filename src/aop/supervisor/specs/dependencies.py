@@ -5,29 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from graphlib import CycleError, TopologicalSorter
 
-from aop.core.errors import InvalidFeatureSlug, SpecIngestFailed
-from aop.core.ids import FeatureId, feature_id
-from aop.core.text.front_matter import split_front_matter
-from aop.core.text.json import MalformedText
-from aop.core.text.yaml import parse_yaml
-
-
-def dependencies_of(name: FeatureId, text: str) -> tuple[FeatureId, ...]:
-    """Return the features that a spec depends on. Raises: SpecIngestFailed."""
-    if not text.startswith("---\n"):
-        return ()
-    try:
-        front = parse_yaml(split_front_matter(text.encode())[0]).value
-    except MalformedText as error:
-        raise SpecIngestFailed(f"The front matter of the spec `{name}` is invalid: {error}.") from error
-    named = front.get("depends_on", []) if isinstance(front, Mapping) else []
-    words = [named] if isinstance(named, str) else named
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise SpecIngestFailed(f"`depends_on` of the spec `{name}` must be a list of feature ids.", feature_id=name)
-    try:
-        return tuple(feature_id(str(word)) for word in words)
-    except InvalidFeatureSlug as invalid:
-        raise SpecIngestFailed(f"`depends_on` of the spec `{name}`: {invalid.message}", feature_id=name) from invalid
+from aop.core.errors import SpecIngestFailed
+from aop.core.ids import FeatureId
 
 
 def check_dependencies(wanted: Mapping[FeatureId, tuple[FeatureId, ...]], known: frozenset[FeatureId]) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Any, Protocol
 
 from aop.core.errors import Json
 from aop.core.ids import RunId
@@ -58,6 +58,19 @@ class RunLedger(Ledger, Protocol):
 
     def deliveries(self) -> AbstractContextManager[DeliveryRows]:
         """Open a transaction: all that is written inside is kept, or nothing."""
+
+
+class RunHistory(Protocol):
+    """The runs as people look them up, without secrets."""
+
+    def runs(self) -> Sequence[Mapping[str, Any]]:
+        """Return all runs, the newest first."""
+
+    def run(self, run_id: str) -> Mapping[str, Any]:
+        """Return a run with its steps, in the order in which they were done. Raises: TicketRunNotFound."""
+
+    def dry_runs(self) -> Sequence[Mapping[str, Any]]:
+        """Return the last dry run of each kind of work on each ticket, the newest first."""
 
 
 class StoredRun(Steps, Protocol):

@@ -41,7 +41,8 @@ def branch_exists(mission: ScaffoldingMission, merge_request: MergeRequest | Non
     seen = (
         f"Its merge request is {merge_request.url} ({merge_request.state})."
         if merge_request
-        else "It has no merge request. Open one, or delete the branch or choose another `branch_slug`, and start again."
+        else "It has no merge request: another run may be at work on it. If its work is done, open one; if nobody needs"
+        " it, delete the branch; or choose another `branch_slug`. Then start again."
     )
     return f"The branch `{branch}` already exists, so nothing was generated or written. {seen}"
 

@@ -51,6 +51,7 @@ _STATUSES: Mapping[type[errors.Refusal], int] = {
     errors.TooManyRequests: 429,
     errors.InternalError: 500,
     errors.ServerStopping: 503,
+    errors.DiskFull: 507,
 }
 STATUS_OF_CODE: Mapping[str, int] = {refusal.code: status for refusal, status in _STATUSES.items()}
 """Other refusals are 400: the request has to change."""

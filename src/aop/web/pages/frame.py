@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from msgspec import Struct
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
 from aop.core.errors import Json
@@ -29,7 +30,7 @@ class Visit(Struct, frozen=True, kw_only=True):
     visitor: Visitor
     path: Mapping[str, str]
     """The parts of the address that have a name."""
-    query: Mapping[str, str]
+    query: QueryParams
 
     def ask(self, tool: str, arguments: Mapping[str, Json] | None = None) -> Any:
         """Return the data of a tool's answer. Raises: ToolRefused."""
@@ -47,6 +48,8 @@ class Frame(Struct, frozen=True, kw_only=True):
     supervisor: int
     """The process that supervises; 0 if there is none."""
     supervised_since: str
+    can_start: bool
+    """Whether a run can be started from the page; otherwise it names the command."""
     waiting: int
     """The number of features that wait for a person."""
     checkout: str
@@ -60,12 +63,13 @@ class Frame(Struct, frozen=True, kw_only=True):
 def read_frame(visit: Visit, dashboard: Mapping[str, Any], seq: int) -> Frame:
     """Return the frame; its number is read before all else, so that a page is never older than it says."""
     door = visit.door
-    holder = lease_holder(door.root)
+    holder = lease_holder(door.root, door.kernel.record)
     return Frame(
         repository=door.root.name,
         base_branch=door.kernel.config().policy.worktree.base_branch,
         supervisor=holder.pid if holder else 0,
         supervised_since=holder.since if holder else "",
+        can_start=door.run_command is not None,
         waiting=sum(needs_person(row) for row in dashboard["features"]),
         checkout=dashboard["checkout"],
         seq=seq,
@@ -82,3 +86,8 @@ def needs_person(row: Mapping[str, Any]) -> bool:
 def wants_part(request: Request) -> bool:
     """Tell whether a page that is open asks only for what it shows inside its frame."""
     return request.headers.get("aop-part") == "main"
+
+
+def parts_at_hand(request: Request) -> frozenset[str]:
+    """Return the digests of the parts that a page which is open has already."""
+    return frozenset(request.headers.get("aop-have", "").split())

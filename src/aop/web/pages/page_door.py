@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from hashlib import sha256
+from collections.abc import Callable, Mapping, Sequence
 from hmac import compare_digest
 from pathlib import Path
 
@@ -16,14 +15,18 @@ from aop.core.errors import Json, OriginNotAllowed, PageFormInvalid, PageSession
 from aop.core.roles import Role
 from aop.kernel.gateway.calls import Envelope
 from aop.kernel.gateway.gateway import Gateway
-from aop.kernel.gateway.page_sessions import NewCookie, PageSession, PageSessions
+from aop.kernel.gateway.page_sessions import NewCookie, PageSession, PageSessions, page_host
 from aop.kernel.gateway.principals import Principal
-from aop.kernel.ports.signer import Signer
 from aop.kernel.record.port import newest_seq
+from aop.tickets.runs.storage import RunHistory
 from aop.web.entrance import Entrance
 
 FORM_FIELD = "form"
 """The field of a form that proves for which session it was drawn."""
+
+
+RunCommand = Callable[[Sequence[str]], bytes]
+"""Runs `aop` with some words and `--json`, and returns what it prints."""
 
 
 class Visitor(Struct, frozen=True, kw_only=True):
@@ -31,6 +34,19 @@ class Visitor(Struct, frozen=True, kw_only=True):
 
     session: PageSession
     principal: Principal
+
+
+class Machine(Struct, frozen=True, kw_only=True):
+    """The machine below the server, as far as pages tell of it or set it to work."""
+
+    examine: Callable[[], Sequence[Mapping[str, str]]]
+    """Makes the checks of `aop doctor`."""
+    full_disk: Callable[[BaseException], str | None]
+    """Returns the system's reason, if a disk without space caused a fault."""
+    pack: Callable[[Mapping[str, bytes], str], bytes]
+    """Packs files, with their checksums, in a folder of one archive."""
+    run_command: RunCommand | None
+    """Runs another `aop` in this repository, as a process of its own; without it people start runs at a terminal."""
 
 
 class PageDoor(Entrance):
@@ -44,14 +60,20 @@ class PageDoor(Entrance):
         origin: str,
         log: Callable[[str], None],
         *,
+        tickets: RunHistory,
         agent_sign: str = "",
+        machine: Machine,
     ) -> None:
         """Serve the pages; `agent_sign` is what shows that an agent started this server."""
         self.name = page_host(sessions.tokens.signer)
-        super().__init__(gateway.kernel, origin, log, names=(self.name,))
+        super().__init__(gateway.kernel, origin, log, names=(self.name,), full_disk=machine.full_disk)
         self.gateway = gateway
         self.root = root
         self.sessions = sessions
+        self.tickets = tickets
+        self.examine = machine.examine
+        self.pack = machine.pack
+        self.run_command = None if agent_sign else machine.run_command
         self._agent_sign = agent_sign
         self._cookie = f"aop-{self.name.partition('.')[0].removeprefix('aop-')}"
 
@@ -100,12 +122,3 @@ class PageDoor(Entrance):
     ) -> Envelope:
         """Call a tool as the person."""
         return self.gateway.call(visitor.principal, tool, dict(arguments or {}), operation_id=operation_id)
-
-
-def page_host(signer: Signer) -> str:
-    """Return the name of the pages of a repository on this machine.
-
-    Browsers send a cookie to every port of a host. Under a name of their own, which no agent can guess, the pages'
-    cookie does not reach what a feature serves on this machine.
-    """
-    return f"aop-{sha256(signer.sign(b'aop-page-host').encode()).hexdigest()[:16]}.localhost"

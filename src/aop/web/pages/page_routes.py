@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -16,59 +15,26 @@ from aop.core.errors import Refusal, UnknownRoute
 from aop.kernel.gateway.calls import refusal_envelope
 from aop.web.bodies import form_fields, read_body
 from aop.web.forge.forge_door import status_of
-from aop.web.pages.actions import ACTIONS, LARGEST_FORM, act, way_back
-from aop.web.pages.board import board_facts
-from aop.web.pages.feature import TABS, feature_facts
-from aop.web.pages.frame import Frame, ToolRefused, Visit, read_frame, wants_part
-from aop.web.pages.inbox import inbox_rows
-from aop.web.pages.journal import journal_facts
-from aop.web.pages.page_door import PageDoor
+from aop.web.pages.actions import ACTIONS, LARGEST_FORM, OWN_ACTIONS, act, way_back
+from aop.web.pages.feature.evidence_tab import bundle_download
+from aop.web.pages.frame import ToolRefused, Visit, parts_at_hand, read_frame, wants_part
+from aop.web.pages.page_door import PageDoor, Visitor
 from aop.web.pages.page_events import PageEvents
+from aop.web.pages.page_list import MENU, PAGES, Page
 from aop.web.pages.templates import HEADERS, html_response, render, static_response
 
-Facts = dict[str, Any]
 FORM = "application/x-www-form-urlencoded"
-
-
-class Page(Struct, frozen=True, kw_only=True):
-    """One page: its address, its template, and what it shows."""
-
-    path: str
-    title: str
-    template: str
-    facts: Callable[[Visit, Mapping[str, Any], Frame], Facts]
-    """From the visit, the dashboard and the frame: a page is made from what tools answer now, and nothing else."""
-    menu: str = ""
-    """Its name in the menu; empty for a page that others lead to."""
-
-
-def _inbox(visit: Visit, dashboard: Mapping[str, Any], _frame: Frame) -> Facts:
-    return {"rows": inbox_rows(visit, dashboard)}
-
-
-def _board(visit: Visit, dashboard: Mapping[str, Any], frame: Frame) -> Facts:
-    return board_facts(visit, dashboard, supervised=bool(frame.supervisor))
-
-
-def _feature(visit: Visit, _dashboard: Mapping[str, Any], _frame: Frame) -> Facts:
-    tab = visit.path.get("tab", TABS[0])
-    if tab not in TABS:
-        raise UnknownRoute("There is no such page.")
-    return feature_facts(visit, tab)
-
-
-def _journal(visit: Visit, _dashboard: Mapping[str, Any], _frame: Frame) -> Facts:
-    return journal_facts(visit)
-
-
-PAGES: tuple[Page, ...] = (
-    Page(path="/", title="Inbox", template="inbox.html", facts=_inbox, menu="Inbox"),
-    Page(path="/board", title="Board", template="board.html", facts=_board, menu="Board"),
-    Page(path="/features/{feature_id}", title="", template="feature/feature.html", facts=_feature),
-    Page(path="/features/{feature_id}/{tab}", title="", template="feature/feature.html", facts=_feature),
-    Page(path="/journal", title="Journal", template="journal.html", facts=_journal, menu="Journal"),
-)
-MENU = tuple((page.path, page.menu) for page in PAGES if page.menu)
+DOWNLOADS: Mapping[str, Callable[[PageDoor, Visitor, Mapping[str, str]], tuple[str, bytes]]] = {
+    "bundle": bundle_download
+}
+"""The forms that answer with a file."""
+STATUS_OF_PAGE: Mapping[str, int] = {
+    "page_session_invalid": 401,
+    "page_link_invalid": 403,
+    "page_form_invalid": 400,
+    "ticket_run_not_found": 404,
+}
+"""The statuses of refusals that only pages answer with."""
 
 
 def page_routes(door: PageDoor, stopping: asyncio.Event) -> list[BaseRoute]:
@@ -112,8 +78,9 @@ def _drawn(request: Request, visit: Visit, page: Page) -> str:
             "layout": "frame/part.html" if wants_part(request) else "frame/page.html",
             "frame": frame,
             "now": frame.now,
+            "have": parts_at_hand(request),
             "menu": MENU,
-            "title": page.title or visit.path.get("feature_id", ""),
+            "title": page.title or next(iter(visit.path.values()), ""),
             "here": request.url.path,
             "menu_path": page.path if page.menu else "",
             "new_operation": lambda: visit.door.kernel.new_id("op"),
@@ -128,7 +95,9 @@ def _action_endpoint(door: PageDoor) -> Callable[[Request], Any]:
             fields = form_fields(await read_body(request, FORM, largest=LARGEST_FORM))
             door.check_form(request, visitor, fields)
             name = request.path_params["action"]
-            if name not in ACTIONS:
+            if name in DOWNLOADS:
+                return await door.in_thread(_download, request, door, visitor, fields)
+            if name not in ACTIONS and name not in OWN_ACTIONS:
                 raise UnknownRoute("There is no such form.")
             answer = await door.in_thread(act, door, visitor, name, fields)
         except Refusal as refusal:
@@ -138,6 +107,16 @@ def _action_endpoint(door: PageDoor) -> Callable[[Request], Any]:
         return RedirectResponse(way_back(fields), 303, HEADERS)
 
     return endpoint
+
+
+def _download(request: Request, door: PageDoor, visitor: Visitor, fields: Mapping[str, str]) -> Response:
+    """Return a file that the browser stores and never shows. Raises: Refusal."""
+    try:
+        name, content = DOWNLOADS[request.path_params["action"]](door, visitor, fields)
+    except ToolRefused as refused:
+        return _refused_page(request, refused.error, back=way_back(fields))
+    kind = {"content-disposition": f'attachment; filename="{name}"'}
+    return Response(content, 200, {**HEADERS, **kind}, "application/gzip")
 
 
 def _entrance(door: PageDoor) -> Callable[[Request], Any]:
@@ -172,6 +151,6 @@ def _static(door: PageDoor) -> Callable[[Request], Any]:
 
 def _refused_page(request: Request, error: Mapping[str, Any], back: str = "") -> Response:
     """Return the page that says what was refused, and what to do; it shows nothing of the record."""
-    status = {"page_session_invalid": 401, "page_link_invalid": 403, "page_form_invalid": 400}.get(error["code"])
+    status = STATUS_OF_PAGE.get(error["code"]) or status_of(error["code"])
     facts = {"error": error, "back": back, "again": quote(request.url.path, safe="/")}
-    return html_response(request, render("frame/refused.html", facts), status or status_of(error["code"]))
+    return html_response(request, render("frame/refused.html", facts), status)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from datetime import datetime
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.requests import Request
@@ -19,6 +20,8 @@ from aop.core.clock import age, span_since
 from aop.core.text.counts import count
 from aop.core.text.visible import pieces, visible_lines, visible_name
 from aop.core.version import VERSION
+from aop.kernel.record.documents.usage import Spending
+from aop.kernel.record.spending import marks_of
 
 FOLDER = Path(__file__).parents[1]
 STATIC = FOLDER / "static"
@@ -88,7 +91,10 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(age=_age, since=_since, counted=count, path=visible_name, marked=_marked, money=_money)
+    environment.filters.update(
+        age=_age, since=_since, counted=count, path=visible_name, marked=marked, kept=_kept, money=_money
+    )
+    environment.filters.update(doubts=lambda spent: marks_of(msgspec.convert(spent, Spending)))
     environment.globals.update(static_url=static_url, version=VERSION)
     return environment
 
@@ -100,13 +106,20 @@ def _printed(value: object) -> object:
     return value if value.isascii() and value.isprintable() else visible_lines(value)
 
 
-def _marked(line: str) -> Markup:
+def marked(line: str) -> Markup:
     """Return one line in which characters that hide stand out."""
     parts = (
         escape(part.text) if not part.escaped else Markup('<b class="esc">{}</b>').format(part.text)
         for part in pieces(line)
     )
     return Markup("").join(parts)
+
+
+def _kept(content: Markup, name: str, have: Container[str]) -> Markup:
+    """Return a part of a page under its digest; without its content if the page that asks still has that."""
+    digest = sha256(content.encode()).hexdigest()[:12]
+    shown = Markup("") if digest in have else content
+    return Markup('<div id="{}" data-keep="{}">{}</div>').format(name, digest, shown)
 
 
 def _age(moment: str, now: datetime) -> Markup:

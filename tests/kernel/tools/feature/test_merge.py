@@ -20,6 +20,7 @@ from aop.kernel.gateway.principals import Principal
 from aop.kernel.merges.approval_tokens import PREFIX, token_for
 from aop.kernel.merges.merge import commit_message
 from aop.kernel.record.documents.approvals import Approval
+from aop.kernel.record.documents.base import revise
 from aop.kernel.record.documents.features import HeldLocks, Status
 from aop.kernel.record.documents.runs import WorkRequest
 from tests.clocks import clocked
@@ -121,6 +122,23 @@ def test_a_feature_that_is_not_proven_any_more_is_neither_approved_nor_merged(re
     error = readied.refusal("feature.approve", feature_id="one", tree=state_of(readied).tree, base=head(readied))
     assert (error["code"], len(error["details"]["problems"])) == ("evidence_stale", 1)
     assert refused(readied, user_approval_token=token)["code"] == "evidence_stale"
+
+
+@pytest.mark.req("AOP-184")
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        (GATES, gates_of(thresholds={"coverage_line_target": 0.5})),
+        (POLICY, yaml(version=1, execution={"env_allowlist": ["LANG"]})),
+        (POLICY, yaml(version=1, testing={"allow_flaky_gates": False})),
+        (POLICY, yaml(version=1, gates={"base_tests": "off"})),
+    ],
+    ids=["thresholds", "execution", "testing", "base tests"],
+)
+def test_a_pass_proves_nothing_once_another_rule_decides_what_it_means(readied: World, path: str, text: str) -> None:
+    commit(readied, path, text)
+    error = readied.refusal("feature.approve", feature_id="one", tree=state_of(readied).tree, base=head(readied))
+    assert (error["code"], len(error["details"]["problems"])) == ("evidence_stale", 2)
 
 
 @pytest.mark.req("AOP-184")
@@ -576,6 +594,39 @@ def test_a_base_branch_that_moves_while_the_merge_is_proven_is_never_overwritten
     assert approvals(readied)[0].spent_by is None
     assert state_of(readied).status is Status.READY_TO_MERGE
     assert merge(readied, user_approval_token=readied.approval()).ok
+
+
+@pytest.mark.req("AOP-185")
+@pytest.mark.hostile("T11")
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"spent_by": "op-elsewhere"}, "it was used already"),
+        ({"withdrawn": "A person has second thoughts"}, "the feature was sent back after it"),
+    ],
+    ids=["used", "withdrawn"],
+)
+def test_an_approval_that_ends_while_its_merge_is_proven_merges_nothing(
+    readied: World, change: dict[str, str], why: str
+) -> None:
+    token, main = readied.approval(), head(readied)
+
+    def end_approval(_line: str) -> None:
+        with readied.app.record.write() as tx:
+            (given,) = tx.all(Approval)
+            if not given.spent_by and not given.withdrawn:
+                tx.put(revise(given, **change), given.approval_id)
+
+    answer = readied.app.gateway.call(
+        readied.app.person,
+        "feature.ready_to_merge",
+        {"feature_id": "one", "user_approval_token": token},
+        report=end_approval,
+    )
+    error = answer.error or {}
+    assert (error["code"], error["message"]) == ("approval_invalid", f"The approval of `one` is void: {why}.")
+    assert head(readied) == main
+    assert state_of(readied).status is Status.READY_TO_MERGE
 
 
 def commit_by_hand(world: World) -> None:

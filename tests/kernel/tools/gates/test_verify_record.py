@@ -50,6 +50,7 @@ def test_an_untouched_record_is_intact(readied: World) -> None:
         "head_hash": write.hash,
         "gate_runs": 2,
         "logs": 2,
+        "logs_elsewhere": 0,
         "approvals": 1,
         "undigested": 0,
         "contracts": 0,

@@ -25,7 +25,12 @@ ASKS_NOTHING: Any = {
     "next_command": "",
 }
 NAMES = ("one", "three", "two")
-NO_TURNS = {"turns": 0, "self_reported_turns": 0, **{name: {"known": None, "unknown_turns": 0} for name in FIGURES}}
+NO_TURNS = {
+    "turns": 0,
+    "self_reported_turns": 0,
+    "estimated_turns": 0,
+    **{name: {"known": None, "unknown_turns": 0} for name in FIGURES},
+}
 
 
 def counted(**statuses: int) -> dict[str, int]:

@@ -47,14 +47,14 @@ def part(shown: Any, path: str) -> str:
 
 
 def row(path: str, kind: str, **facts: Any) -> dict[str, Any]:
-    """Return a file's row without its place in the diff."""
+    """Return a file's row without its place in the diff, and without the name of its change."""
     modes = {"create": (None, "100644"), "modify": ("100644", "100644"), "delete": ("100644", None)}[kind]
-    plain_text = {"old_mode": modes[0], "new_mode": modes[1], "binary": False, "left_out_lines": 0}
-    return {"path": path, "kind": kind, **plain_text, **facts}
+    whole = {"binary": False, "left_out_lines": 0, "cut_lines": [], "viewed_by": ""}
+    return {"path": path, "kind": kind, "old_mode": modes[0], "new_mode": modes[1], **whole, **facts}
 
 
 def rows(shown: Any) -> list[dict[str, Any]]:
-    places = ("first_line", "shown_lines")
+    places = ("change", "first_line", "shown_lines")
     return [{key: value for key, value in each.items() if key not in places} for each in shown["files"]]
 
 

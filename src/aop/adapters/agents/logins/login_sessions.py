@@ -6,6 +6,7 @@ tokens and cost are those that it reports.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 import time
@@ -64,6 +65,7 @@ class LoginSession:
         self._proxy = proxy
         self._report = report
         self._is_over = is_over
+        self._home: Path | None = None
 
     @property
     def base_url(self) -> str:
@@ -80,6 +82,7 @@ class LoginSession:
 
     def write_credentials(self, home: Path) -> None:
         """Write the copy into the private home of a turn; what the program makes of it there is discarded."""
+        self._home = Path(os.path.realpath(home))
         for name, content in self._copy.files.items():
             path = home / self._login.folder / name
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -94,6 +97,8 @@ class LoginSession:
 
     def ends_early(self, watch: Callable[[float], str]) -> Callable[[float], str]:
         """Return a watch that also ends the turn after the reply that reaches the feature's cap."""
+        if self._home is not None and self._login.sessions:
+            self._report.follow(self._home / self._login.sessions)
         return lambda silent: watch(silent) or (_OVER_CAP if self._is_over(self.usage()) else "")
 
     def clearest_fault(self, fault: NoUsableAnswer) -> NoUsableAnswer:

@@ -72,6 +72,8 @@ class VendorLogin(Struct, frozen=True, kw_only=True):
     adapt: Callable[[Launch], Launch]
     """Changes a launch with a key into one with a log-in."""
     report: ReadLine
+    sessions: str = ""
+    """The folder of its home whose files have the usage of each reply; empty if the program prints that."""
 
     def folder_in(self, environ: Mapping[str, str]) -> Path:
         """Return the folder of the log-in."""
@@ -239,6 +241,7 @@ LOGINS: Mapping[str, VendorLogin] = {
         renewal=("exec", "--skip-git-repo-check", "--ignore-user-config", *_CODEX_PLAIN, "-s", "read-only", "Say ok."),
         adapt=_codex_launch,
         report=codex_report,
+        sessions=".codex/sessions",
     ),
     Provider.GEMINI: VendorLogin(
         provider=Provider.GEMINI,
@@ -251,6 +254,7 @@ LOGINS: Mapping[str, VendorLogin] = {
         renewal=(),
         adapt=_gemini_launch,
         report=gemini_report,
+        sessions=".gemini/tmp",
     ),
 }
 """Claude's and Codex's refresh tokens are used up by each renewal, so they stay in the user's home: a copy that renewed

@@ -68,7 +68,7 @@ class Conversation:
         self._session = ""
         self.can_load = False
         """Whether the agent can go on with a session."""
-        self.usage = Usage()
+        self.usage = Usage(self_reported=True)
         self.stop_reason = ""
         """The agent's own stop reason; empty until it stops."""
 
@@ -166,7 +166,7 @@ class Conversation:
                 self._count(_usage_in({"cost": _member(update, "cost")}))
 
     def _count(self, reported: Usage) -> None:
-        known = {name: value for name, value in msgspec.structs.asdict(reported).items() if value is not None}
+        known = {name: value for name, value in reported.figures.items() if value is not None}
         self.usage = msgspec.structs.replace(self.usage, **known)
         if known and self._turn.is_over(self.usage):
             self.cancel()

@@ -13,12 +13,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct
 
 from aop.adapters.agents.kept_sessions import KeptSession
+from aop.adapters.agents.model_access import model_provider_of
 from aop.adapters.agents.prompts import session_prompt
 from aop.adapters.agents.scratch_trees import scratch_of
 from aop.adapters.agents.turn_logs import fresh_log, last_lines, turn_log
@@ -28,9 +30,10 @@ from aop.adapters.agents.vendors.programs import library_of
 from aop.adapters.agents.workers.acp_protocol import AcpTurn, Conversation
 from aop.adapters.agents.workers.command import CONNECT_STREAMS, TurnWatch
 from aop.adapters.agents.workers.named_pipes import NamedPipes
-from aop.adapters.agents.workers.turn_faults import protocol_fault
+from aop.adapters.agents.workers.turn_faults import clearest_fault, protocol_fault
 from aop.adapters.agents.workers.vendor_session import SessionContext, answer_of, dropped_on_failure, write_home
 from aop.adapters.files.own_folders import held_folder
+from aop.adapters.models.metering.tallies import MeterReport
 from aop.adapters.processes.step_log import StepLog
 from aop.core.errors import AgentTimedOut, NoUsableAnswer
 from aop.core.ids import FeatureId
@@ -40,6 +43,9 @@ from aop.kernel.ports.processes import Command, CommandResult, Ending
 from aop.kernel.record.documents.usage import Usage
 from aop.kernel.record.spending import left_of_caps, reaches_cap
 from aop.supervisor.workers import WorkerInput, WorkerOutput
+
+if TYPE_CHECKING:  # it brings a web server along
+    from aop.adapters.models.metering.sessions import Meter
 
 OVERLAY = "The tools of the server `aop` are listed beside your own, perhaps with a prefix."
 _GOODBYE_SECONDS = 3.0
@@ -57,6 +63,8 @@ class AcpResult(Struct, frozen=True, kw_only=True):
     """The agent's own stop reason; empty if it gave none."""
     session_id: str = ""
     """The id of a session that the agent can go on with; else empty."""
+    metered: MeterReport | None = None
+    """The counts of its meter; None without one."""
 
 
 class AcpProgram:
@@ -116,8 +124,9 @@ class AcpProgram:
             return converse(turn, _with_row(command, vendor, session))
         with self._context.access(vendor, feature_id, role, self._key_variable) as meter:
             metered = msgspec.structs.replace(session, model_url=meter.base_url, model_key=meter.placeholder_key)
-            result = converse(turn, _with_row(command, vendor, metered))
-        return msgspec.structs.replace(result, usage=meter.report().turn_usage)
+            result = converse(turn, _with_row(command, vendor, metered), meter=meter)
+            report = meter.report()
+        return msgspec.structs.replace(result, usage=report.turn_usage, metered=report)
 
     def _converse(
         self,
@@ -128,6 +137,7 @@ class AcpProgram:
         log: str,
         feature_id: FeatureId,
         kept: KeptSession | None,
+        meter: Meter | None = None,
     ) -> AcpResult:
         context = self._context
         if kept is not None and acp_turn.resumed:
@@ -136,8 +146,10 @@ class AcpProgram:
             said = StepLog(fresh_log(context.logs, feature_id, log), context.kernel.redact)
             stack.callback(said.close)
             conversation = Conversation(pipes, lambda text: said.feed(text.encode()))
-            watch = TurnWatch(folder / "begun", pipes.output_bytes, context.timeouts, time.monotonic)
-            watched = msgspec.structs.replace(command, ends_early=watch.ends_early)
+            stopped = partial(context.stopped, feature_id)
+            watch = TurnWatch(folder / "begun", pipes.output_bytes, context.timeouts, time.monotonic, stopped)
+            ends_early = meter.ends_early(watch.ends_early) if meter else watch.ends_early
+            watched = msgspec.structs.replace(command, ends_early=ends_early)
             ended, broken = self._run_and_speak(conversation, acp_turn, pipes, watched)
         usage, stop_reason = conversation.usage, conversation.stop_reason
         session_id = conversation.session_id
@@ -163,6 +175,13 @@ class AcpProgram:
             except NoUsableAnswer as refusal:
                 return ended, refusal if is_cause else None
         return ended, None
+
+    def clearest_fault(self, refusal: NoUsableAnswer, result: AcpResult) -> NoUsableAnswer:
+        """Return the refusal that explains best why a turn has no answer: what its meter saw, or the agent said."""
+        told = _clearest_refusal(refusal, result.broken, result.stop_reason)
+        if result.metered is None or self._vendor is None:
+            return told
+        return clearest_fault(told, result.metered, model_provider_of(self._vendor))
 
     def cap_check(self, feature_id: FeatureId) -> Callable[[Usage], bool]:
         """Return a function that tells whether a turn has used up the feature's remaining budget."""
@@ -232,7 +251,7 @@ class AcpWorker:
                 with dropped_on_failure(kept):
                     output = answer_of(context.submission(turn, given), diff, result.ended, lines)
             except NoUsableAnswer as refusal:
-                clearest = _clearest_refusal(refusal, result.broken, result.stop_reason)
+                clearest = self._program.clearest_fault(refusal, result)
                 clearest.facts["usage"] = msgspec.to_builtins(result.usage)
                 raise clearest from refusal
             session_id = ""

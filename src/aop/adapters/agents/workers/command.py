@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -33,6 +34,8 @@ SCHEMA = 1
 LARGEST_ANSWER = 8 * 1024 * 1024
 _EXCERPT = 300
 _GOODBYE_SECONDS = 2.0
+_ASK_SECONDS = 1.0
+"""The pause between looks whether the feature was stopped."""
 # The shell only redirects the streams and then becomes the command; the words are not parsed as shell.
 CONNECT_STREAMS = ("/bin/sh", "-c", ': >"$0/begun" && exec <"$0/in" >"$0/out" && exec "$@"')
 
@@ -70,6 +73,8 @@ class CommandContext(Struct, frozen=True, kw_only=True):
     path: str
     """The PATH for programs."""
     timeouts: TurnTimeouts
+    stopped: Callable[[FeatureId], str]
+    """Returns why a feature was stopped; empty if it was not."""
 
 
 class CustomCommand:
@@ -85,7 +90,8 @@ class CustomCommand:
         with self._context.scratch(feature_id) as tree, held_folder(self._context.private) as folder:
             (folder / "in").write_bytes(request)
             with _OutputPipe(folder / "out", LARGEST_ANSWER) as pipe:
-                watch = TurnWatch(folder / "begun", pipe.output_bytes, self._context.timeouts, time.monotonic)
+                stopped = partial(self._context.stopped, feature_id)
+                watch = TurnWatch(folder / "begun", pipe.output_bytes, self._context.timeouts, time.monotonic, stopped)
                 log = fresh_log(self._context.logs, feature_id, role)
                 command = self._command(tree, folder, watch, log)
                 own = self._context.environment(feature_id)
@@ -133,21 +139,31 @@ def _is_existing_path(word: str) -> bool:
 
 
 class TurnWatch:
-    """Notices that a command has not started, or has been silent, for too long."""
+    """Notices that a command has not started or is silent for too long, and that its feature was stopped."""
 
     def __init__(
-        self, begun: Path, output_bytes: Callable[[], int], timeouts: TurnTimeouts, clock: Callable[[], float]
+        self,
+        begun: Path,
+        output_bytes: Callable[[], int],
+        timeouts: TurnTimeouts,
+        clock: Callable[[], float],
+        stopped: Callable[[], str],
     ) -> None:
         self._begun = begun
         self._output_bytes = output_bytes
         self._timeouts = timeouts
         self._clock = clock
-        self._since = clock()
+        self._stopped = stopped
+        self._since = self._asked = clock()
         self._seen_bytes: int | None = None
 
     def ends_early(self, silent_seconds: float) -> str:
         """Return why the command must be stopped now, or nothing; its log has been silent for so many seconds."""
         now, timeouts = self._clock(), self._timeouts
+        if now - self._asked >= _ASK_SECONDS:
+            self._asked = now
+            if reason := self._stopped():
+                return reason
         if self._seen_bytes is None and not self._begun.exists():
             is_late = now - self._since >= timeouts.spawn_seconds
             return _late_text("had not started", timeouts.spawn_seconds) if is_late else ""
@@ -219,7 +235,9 @@ def _parse_answer(output: bytes) -> WorkerOutput:
         raise NoUsableAnswer(
             f"The agent's answer is not a valid proposal: {error}.{begins}", begins_with=excerpt
         ) from error
-    return answer
+    if answer.usage is None:
+        return answer
+    return msgspec.structs.replace(answer, usage=msgspec.structs.replace(answer.usage, self_reported=True))
 
 
 def split_command(command: str) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from aop.core.errors import NoUsableAnswer, Refusal
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.contracts.schemas import tool_schemas
+from aop.kernel.features.requests.change_requests import CommentAnswer
 from aop.kernel.gates.qa_index import Mark
 from aop.kernel.gateway.calls import Kernel, Tool
 from aop.kernel.gateway.gateway import Gateway
@@ -30,7 +31,7 @@ from aop.kernel.gateway.principals import Principal
 from aop.kernel.record.documents.obligations import GivenMappings
 from aop.kernel.record.documents.plans import Plan
 from aop.kernel.record.documents.usage import Usage
-from aop.kernel.record.spending import left_of_caps
+from aop.kernel.record.spending import left_of_caps, uncapped_models
 from aop.supervisor.workers import Note, PatchProposal, PlanSubmission, WorkerInput, WorkerOutput, WorkerRequest
 
 READS = ("repo.search", "repo.diff", "plan.get", "evidence.latest", "gates.list", "qa.test_index_get")
@@ -63,6 +64,7 @@ class BuildResult(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     summary: str
     request: RequestHandedIn | None = None
+    comments: tuple[CommentAnswer, ...] = ()
 
 
 class QaResult(BuildResult, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -78,6 +80,7 @@ class PlanResult(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     obligations: GivenMappings | None = None
     note: str = ""
     request: RequestHandedIn | None = None
+    comments: tuple[CommentAnswer, ...] = ()
 
 
 class ModelContext(Struct, frozen=True, kw_only=True):
@@ -136,7 +139,14 @@ def limits_of(kernel: Kernel, feature_id: FeatureId, seconds: float) -> LoopLimi
     """Return the limits of a turn, within the feature's remaining budget."""
     with kernel.record.read() as view:
         dollars, tokens = left_of_caps(view, kernel.config().policy.cost, feature_id)
-    return LoopLimits(max_iterations=MOST_REPLIES, max_seconds=seconds, max_tokens=tokens, max_cost_usd=dollars)
+        uncapped = uncapped_models(view)
+    return LoopLimits(
+        max_iterations=MOST_REPLIES,
+        max_seconds=seconds,
+        max_tokens=tokens,
+        max_cost_usd=dollars,
+        uncapped=uncapped,
+    )
 
 
 class RoleTools:
@@ -204,12 +214,15 @@ def answer_of(result: PlanResult | BuildResult, diff: str) -> WorkerOutput:
     if result.request is not None:
         return WorkerRequest(request=result.request.request, detail=result.request.detail)
     if isinstance(result, BuildResult):
-        marks = result.qa_index if isinstance(result, QaResult) else ()
-        return PatchProposal(unified_diff=diff, qa_index=marks) if diff else Note(note=result.summary, qa_index=marks)
+        marks, words = result.qa_index if isinstance(result, QaResult) else (), result.comments
+        if diff:
+            return PatchProposal(unified_diff=diff, qa_index=marks, comments=words)
+        return Note(note=result.summary, qa_index=marks, comments=words)
     if result.plan is None:
         return Note(note=result.note)
     obligations = None if result.obligations is None else tuple(map(msgspec.to_builtins, result.obligations))
-    return PlanSubmission(plan=msgspec.to_builtins(result.plan), obligations=obligations)
+    plan = msgspec.to_builtins(result.plan)
+    return PlanSubmission(plan=plan, obligations=obligations, comments=result.comments)
 
 
 def usage_of(spent: LoopUsage) -> Usage:

@@ -62,11 +62,17 @@ class ReplayStaff:
     def choice(self, role: Role) -> ProviderChoice:
         return ProviderChoice(provider="replay")
 
+    def model_provider(self, role: Role) -> str:
+        return "replay"
+
     def worker(self, feature_id: FeatureId, role: Role) -> Worker:
         return self._workers[feature_id]
 
     def prompt(self, role: Role) -> str:
         return f"You are the {role}."
+
+    def unpriced_model(self, role: Role) -> str:
+        return ""
 
 
 def read_transcript(data: bytes) -> Iterator[RecordedTurn]:

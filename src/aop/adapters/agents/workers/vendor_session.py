@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -20,7 +21,7 @@ from msgspec import Struct
 
 from aop.adapters.agents.kept_sessions import KeptSession
 from aop.adapters.agents.logins.login_sessions import CERTIFICATES, Logins, LoginSession
-from aop.adapters.agents.model_access import Access
+from aop.adapters.agents.model_access import Access, model_provider_of
 from aop.adapters.agents.prompts import session_prompt
 from aop.adapters.agents.scratch_trees import ScratchReader, scratch_of
 from aop.adapters.agents.turn_logs import fresh_log, last_lines, turn_log
@@ -28,7 +29,7 @@ from aop.adapters.agents.vendors.catalogue import TOKEN_VARIABLE, Vendor
 from aop.adapters.agents.vendors.launch import AgentSession, session_folder_of
 from aop.adapters.agents.vendors.programs import library_of
 from aop.adapters.agents.workers.command import TurnTimeouts, TurnWatch
-from aop.adapters.agents.workers.turn_faults import clearest_fault, fault_of, quoted
+from aop.adapters.agents.workers.turn_faults import clearest_fault, fault_of, quoted, told_trouble
 from aop.adapters.files.own_folders import held_folder
 from aop.core.errors import NoUsableAnswer
 from aop.core.ids import FeatureId, RunId
@@ -75,6 +76,8 @@ class SessionContext(Struct, frozen=True, kw_only=True):
     logs: Path
     path: str
     timeouts: TurnTimeouts
+    stopped: Callable[[FeatureId], str]
+    """Returns why a feature was stopped; empty if it was not."""
 
     def kept_session(self, feature_id: FeatureId, role: Role, agent: str) -> KeptSession | None:
         """Return the place of a session that goes on; None if the policy wants a new one in each turn."""
@@ -136,12 +139,12 @@ class AgentProgram(Struct, frozen=True, kw_only=True):
         prompt: str,
         feature_id: FeatureId,
         *,
-        login: LoginSession | None = None,
+        access: Meter | LoginSession,
         kept: KeptSession | None = None,
     ) -> CommandResult:
         """Run the agent with a prompt until it ends; a kept session goes on."""
         context, rules = self.context, self.context.kernel.config().policy.execution
-        launch = self.vendor.launch(session)
+        launch, login = self.vendor.launch(session), access if isinstance(access, LoginSession) else None
         if login is not None:
             launch = login.launch(launch, context.logins.environ)
         write_home(session.home, launch.files)
@@ -150,7 +153,8 @@ class AgentProgram(Struct, frozen=True, kw_only=True):
         if kept is not None and session.resumed:
             kept.restore(session.home, session_folder_of(self.vendor.row, session.tree))
         (folder / "in").write_text(prompt, encoding="utf-8")
-        watch = TurnWatch(folder / "begun", lambda: 0, context.timeouts, time.monotonic)
+        stopped = partial(context.stopped, feature_id)
+        watch = TurnWatch(folder / "begun", lambda: 0, context.timeouts, time.monotonic, stopped)
         path = os.pathsep.join([os.path.dirname(self.path), context.path])
         own = {"PATH": path, "HOME": str(session.home), TOKEN_VARIABLE: session.token, **launch.env}
         certificates = [launch.env[name] for name in CERTIFICATES if name in launch.env]
@@ -161,7 +165,7 @@ class AgentProgram(Struct, frozen=True, kw_only=True):
             env=(*context.environment(feature_id), *own.items()),
             env_allowlist=ENVIRONMENT,
             timeout_seconds=context.timeouts.seconds,
-            ends_early=watch.ends_early if login is None else login.ends_early(watch.ends_early),
+            ends_early=access.ends_early(watch.ends_early),
             log_path=fresh_log(context.logs, feature_id, session.role),
             max_log_bytes=rules.max_log_bytes,
             sandbox=rules.sandbox,
@@ -193,7 +197,7 @@ class SessionWorker:
             try:
                 output = self._run_session(given, turn, token, model)
             except NoUsableAnswer as refusal:
-                clearest = clearest_of(refusal, model)
+                clearest = clearest_of(refusal, model, model_provider_of(self._program.vendor))
                 clearest.facts["usage"] = msgspec.to_builtins(usage_of(model))
                 raise clearest from refusal
         return msgspec.structs.replace(output, usage=usage_of(model))
@@ -219,8 +223,9 @@ class SessionWorker:
                 resumed="" if kept is None else kept.session_id,
             )
             prompt = session_prompt(given, self._program.vendor.row.prompt, turn)
-            ended = self._program.run(session, folder, prompt, given.feature_id, login=login_session(model), kept=kept)
-            diff = context.scratches.diff(scratch) if session.edits and ended.ending is Ending.EXITED else ""
+            ended = self._program.run(session, folder, prompt, given.feature_id, access=model, kept=kept)
+            has_edits = session.edits and ended.ending is Ending.EXITED and not is_interrupted(ended, model)
+            diff = context.scratches.diff(scratch) if has_edits else ""
             lines = last_lines(turn_log(context.logs, given.feature_id, given.role))
             with dropped_on_failure(kept):
                 output = answer_of(context.submission(turn, given), diff, ended, lines)
@@ -242,9 +247,9 @@ def dropped_on_failure(kept: KeptSession | None) -> Iterator[None]:
         raise
 
 
-def login_session(model: Meter | LoginSession) -> LoginSession | None:
-    """Return the access of a turn if it is by a log-in."""
-    return model if isinstance(model, LoginSession) else None
+def is_interrupted(ended: CommandResult, model: Meter | LoginSession) -> bool:
+    """Tell whether a trouble of the provider ended the program: the edits that it left are half of its work."""
+    return bool(ended.exit_code) and not isinstance(model, LoginSession) and model.report().trouble is not None
 
 
 def usage_of(model: Meter | LoginSession) -> Usage:
@@ -252,9 +257,11 @@ def usage_of(model: Meter | LoginSession) -> Usage:
     return model.usage() if isinstance(model, LoginSession) else model.report().turn_usage
 
 
-def clearest_of(fault: NoUsableAnswer, model: Meter | LoginSession) -> NoUsableAnswer:
-    """Return the fault of a turn as its access to the model explains it."""
-    return model.clearest_fault(fault) if isinstance(model, LoginSession) else clearest_fault(fault, model.report())
+def clearest_of(fault: NoUsableAnswer, model: Meter | LoginSession, provider: str) -> NoUsableAnswer:
+    """Return the fault of a turn as its access to the model explains it; with a log-in, as the program tells it."""
+    if isinstance(model, LoginSession):
+        return told_trouble(model.clearest_fault(fault))
+    return clearest_fault(fault, model.report(), provider)
 
 
 def answer_of(
@@ -266,8 +273,8 @@ def answer_of(
     """
     said: WorkerOutput | None = None if proposed is None else msgspec.convert(proposed, WorkerOutput)
     if diff and not isinstance(said, WorkerRequest):
-        marks = said.qa_index if isinstance(said, PatchProposal | Note) else ()
-        return PatchProposal(unified_diff=diff, qa_index=marks)
+        beside = said if isinstance(said, PatchProposal | Note) else Note(note="")
+        return PatchProposal(unified_diff=diff, qa_index=beside.qa_index, comments=beside.comments)
     if said is not None:
         return said
     fault = fault_of(ended, lines)

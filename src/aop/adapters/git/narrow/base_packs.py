@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from aop.adapters.files.exchange import put_in_place
 from aop.adapters.files.own_folders import own_folder, remove_folder
 from aop.adapters.git.process.output import object_id
 from aop.adapters.git.process.program import CHECKOUT_SECONDS, GitDir
@@ -30,6 +29,8 @@ PACK_ENDINGS = (".pack", ".idx")
 _PACK = ("pack-objects", "-q", "--delta-base-offset", "--window=0", "--non-empty", "--missing=allow-any")
 _NO_COMMIT = 128
 _MOST_PACKS = 8
+_LONG_MEGABYTES = 10
+"""From this size of all objects on, a first copy is worth a line."""
 
 
 class BasePack(Struct, frozen=True, kw_only=True):
@@ -78,13 +79,14 @@ class BasePacks:
         self.folder = own_folder(root, ".aop", HISTORIES, history_name(branch))
         self._note_path = self.folder / "note.json"
 
-    def brought_to(self, tip: CommitId) -> BaseNote:
+    def brought_to(self, tip: CommitId, report: Callable[[str], None]) -> BaseNote:
         """Return the packs of what the branch reaches, which is at this commit now."""
         note = before = self._note()
         shallow = _hash(_content(self._common / "shallow"))
         if note is None or note.shallow != shallow or not self._contains(tip, note.packs[-1].tip):
             remove_folder(self.folder)
             self.folder = own_folder(self.folder.parent, self.folder.name)
+            self._report_copy(report)
             note = BaseNote(shallow=shallow, packs=self._packs_of([tip], tip))
         elif note.packs[-1].tip != tip:
             # Many small packs make every look-up slower.
@@ -128,6 +130,12 @@ class BasePacks:
     def _packs_of(self, revisions: Sequence[str], tip: CommitId) -> tuple[BasePack, ...]:
         name = self.pack(self.folder / "objects", revisions, "--revs")
         return (BasePack(name=name, bytes=self._size(name), tip=tip),)
+
+    def _report_copy(self, report: Callable[[str], None]) -> None:
+        counted = dict(line.split(": ") for line in self._git.run("count-objects", "-v").out.decode().splitlines())
+        megabytes = (int(counted["size"]) + int(counted["size-pack"])) // 1024
+        if megabytes >= _LONG_MEGABYTES:
+            report(f"copying the history of `{self._branch}` for the sandbox, of {megabytes} MB of objects; once")
 
     def _size(self, name: str) -> int:
         return sum(path.stat().st_size for path in pack_files(self._packs_folder, name))
@@ -178,9 +186,10 @@ class BasePacks:
         return note if is_whole and note.packs else None
 
     def _write(self, note: BaseNote) -> None:
-        beside = f"{self._note_path}.{os.getpid()}"
-        Path(beside).write_bytes(msgspec.json.encode(note))
-        put_in_place(beside, str(self._note_path))
+        # One name, and one rename: what a killed process leaves is replaced by the next one.
+        beside = self._note_path.with_suffix(".new")
+        beside.write_bytes(msgspec.json.encode(note))
+        beside.replace(self._note_path)
         kept = {path.name for path in self.files_of(note)}
         for name in os.listdir(self._packs_folder):
             if name not in kept:

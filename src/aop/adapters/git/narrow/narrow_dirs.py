@@ -24,6 +24,7 @@ from aop.adapters.git.process.program import GitDir
 from aop.adapters.git.refs.branches import Branches
 from aop.core.ids import CommitId, TreeId
 from aop.kernel.ports.git import FileMode
+from aop.kernel.ports.processes import ignore
 
 _BRANCHES = "refs/heads/"
 _FEATURES = "features"
@@ -57,8 +58,11 @@ class NarrowGitDirs:
         self._common = common
 
     @contextmanager
-    def shown(self, folder: Path, base_branch: str) -> Iterator[Path | None]:
-        """Make the narrow git directory of a worktree, and remove it afterwards; None if git knows none there."""
+    def shown(self, folder: Path, base_branch: str, report: Callable[[str], None] = ignore) -> Iterator[Path | None]:
+        """Make the narrow git directory of a worktree, and remove it afterwards; None if git knows none there.
+
+        A first copy of a long history is reported before it begins.
+        """
         worktree = self._worktrees.registered(folder)
         if worktree is None or self._branches.head(base_branch) is None:
             yield None
@@ -71,7 +75,7 @@ class NarrowGitDirs:
                 # Read behind the lock: a commit that is older than the copy would look like a rewritten branch.
                 tip = self._branches.head(base_branch) or worktree.commit
                 packs = BasePacks(self._git, self._neutral(), root=self._root, common=self._common, branch=base_branch)
-                note = packs.brought_to(tip)
+                note = packs.brought_to(tip, report)
                 for file in (*packs.files_of(note), *self._feature_files(packs, worktree, tip)):
                     _link(file, made / "objects" / "pack" / file.name)
             refs = {f"{_BRANCHES}{base_branch}": str(tip), **({worktree.ref: worktree.commit} if worktree.ref else {})}

@@ -44,6 +44,12 @@ def find_checkout(program: GitProgram, path: Path) -> FoundCheckout:
     return FoundCheckout(root=Path(top), git_dir=Path(common), object_format=object_format)
 
 
+def find_top(program: GitProgram, path: Path) -> Path:
+    """Return the top of the checkout or linked worktree that a folder lies in. Raises: NotARepository, FilesClosed."""
+    plain = _plain_checkout(path)
+    return plain.root if plain is not None else Path(_ask(program, path)[3])
+
+
 def _plain_checkout(path: Path) -> FoundCheckout | None:
     """Return the checkout if git would certainly find the same; None in any doubt."""
     try:

@@ -1,4 +1,4 @@
-"""Remotes: the one place where AOP's git uses the network.
+"""Remotes: with the hub, the one place where AOP's git uses the network.
 
 It fetches; and it pushes the branches of builds, by an allow-list of its own: no caller and no setting gets past it.
 """
@@ -21,7 +21,7 @@ _ALLOWED = (
     "core.sshCommand=ssh -oBatchMode=yes",
 )
 """Settings that are off elsewhere; ssh must not ask for a password."""
-_ONLY_THIS = ("push.followTags=false", "push.gpgSign=false", "push.recurseSubmodules=no", "push.default=nothing")
+ONLY_THIS = ("push.followTags=false", "push.gpgSign=false", "push.recurseSubmodules=no", "push.default=nothing")
 """Settings with which a push does nothing besides what its refspec says."""
 
 
@@ -80,7 +80,7 @@ class GitRemotes:
 
     def _push(self, remote: str, commit: CommitId, ref: str) -> Publication:
         """Push one commit to one ref; what the user's git would push besides is switched off."""
-        settings = [word for setting in (f"remote.{remote}.mirror=false", *_ONLY_THIS) for word in ("-c", setting)]
+        settings = [word for setting in (f"remote.{remote}.mirror=false", *ONLY_THIS) for word in ("-c", setting)]
         words = ("push", "--quiet", "--no-follow-tags", "--no-signed", "--recurse-submodules=no", "--no-force")
         try:
             ran = self._reach(*settings, *words, "--", remote, f"{object_id(commit)}:{ref}")
@@ -106,12 +106,7 @@ class GitRemotes:
         return self._problem(ran, remote, url)
 
     def _reach(self, *words: str) -> GitResult:
-        """Run a git that may use the network, with the user's credentials. Raises: Fault after some time."""
-        home = self._environ.get("HOME", "")
-        own = {name: self._environ[name] for name in ("HOME", "SSH_AUTH_SOCK") if name in self._environ}
-        own |= {"GIT_CONFIG_GLOBAL": os.path.join(home, ".gitconfig")} if home else {}
-        options = [word for setting in _ALLOWED for word in ("-c", setting)]
-        return self._git.run(*options, *words, environment=own, fine=ANY_CODE, seconds=FETCH_SECONDS)
+        return reach(self._git, self._environ, *words)
 
     def _problem(self, ran: GitResult, remote: str, url: str) -> str:
         # The URL may be a path of this machine, or hold a password.
@@ -122,6 +117,15 @@ class GitRemotes:
 
     def _output_of(self, *words: str) -> str:
         return self._git.run(*words, fine=ANY_CODE).out.decode(errors="replace").strip()
+
+
+def reach(git: GitDir, environ: Mapping[str, str], *words: str) -> GitResult:
+    """Run a git that may use the network, with the user's credentials. Raises: Fault after some time."""
+    home = environ.get("HOME", "")
+    own = {name: environ[name] for name in ("HOME", "SSH_AUTH_SOCK") if name in environ}
+    own |= {"GIT_CONFIG_GLOBAL": os.path.join(home, ".gitconfig")} if home else {}
+    options = [word for setting in _ALLOWED for word in ("-c", setting)]
+    return git.run(*options, *words, environment=own, fine=ANY_CODE, seconds=FETCH_SECONDS)
 
 
 def _symbolic_heads(lines: Sequence[str]) -> set[str]:

@@ -11,9 +11,9 @@ import httpx2
 import msgspec
 from msgspec import Struct
 
+from aop.adapters.models.endpoints import host_of, unconnected_words
 from aop.adapters.models.metering.answers import AnswerReader
 from aop.adapters.models.metering.dialects import Dialect
-from aop.adapters.models.metering.quotas import Quota, quota_in_headers
 from aop.adapters.models.metering.requests import (
     LARGEST_BODY,
     AdmittedRequest,
@@ -24,7 +24,10 @@ from aop.adapters.models.metering.requests import (
     has_key,
 )
 from aop.adapters.models.metering.tallies import CountedExchange, Outcome, Tally
+from aop.adapters.models.metering.troubles import trouble_named, trouble_of_refusal
 from aop.brains.conversation import NO_TOKENS, TokenCounts
+from aop.core.errors import ProviderAnswerCutOff, ProviderAnswerMalformed, ProviderTimedOut, ProviderUnreachable
+from aop.kernel.record.documents.usage import Trouble
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -32,7 +35,12 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 AT_ONCE = 8
 """The concurrent requests of a session; others wait. Only these can exceed a cap."""
+SILENCE_SECONDS = 300
+_LAST_SECONDS = 2.0
+"""The time that an answer has to end when nobody waits for it any more."""
 _LARGEST_ERROR = 1024 * 1024
+_ERROR_SECONDS = 10.0
+"""The time for the text of a refusal; its status is known before."""
 _ERROR = 400
 _REDIRECT = 300
 _NOTED_CHARS = 200
@@ -49,6 +57,11 @@ class ProviderEndpoint(Struct, frozen=True, kw_only=True):
     base_url: str
     key: str = ""
 
+    @property
+    def host(self) -> str:
+        """Return the host, as a person is told of it."""
+        return host_of(self.base_url)
+
     def __repr__(self) -> str:
         return f"ProviderEndpoint({self.provider!r})"
 
@@ -59,7 +72,7 @@ class RequestTimeouts(Struct, frozen=True, kw_only=True):
     seconds: float = 1800.0
     """For the whole request."""
     connect_seconds: float = 10.0
-    silence_seconds: float = 300.0
+    silence_seconds: float = SILENCE_SECONDS
     """Without data from the provider."""
 
 
@@ -80,6 +93,12 @@ class MeteredSession(Struct, frozen=True, kw_only=True):
     def placeholder(self) -> str:
         return self.terms.key
 
+    def lateness(self, error: BaseException) -> str:
+        """Return the limit that a request exceeded, for a person to read."""
+        if isinstance(error, httpx2.TimeoutException):
+            return f"{self.upstream.host} was silent for {self.timeouts.silence_seconds:g} seconds"
+        return f"no whole answer from {self.upstream.host} within {self.timeouts.seconds:g} seconds"
+
     def __repr__(self) -> str:
         return f"MeteredSession({self.upstream!r})"
 
@@ -95,7 +114,9 @@ class Forwarder:
         self._is_ending = False
 
     async def end_all(self) -> None:
-        """Cancel every open request, and count it."""
+        """Let open requests end for a moment, cancel those that do not, and count them all."""
+        if self._open and not self._is_ending:
+            await asyncio.wait(self._open, timeout=_LAST_SECONDS)
         self._is_ending = True
         for task in self._open:
             task.cancel()
@@ -123,6 +144,9 @@ class Forwarder:
         leaving = asyncio.create_task(_disconnected(receive))
         try:
             await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if answer.sent is not None and not answering.done():
+                # The agent left, and the answer is paid for: what it cost is known at its end.
+                await asyncio.wait((answering,), timeout=_LAST_SECONDS)
         finally:
             answering.cancel()
             leaving.cancel()
@@ -138,11 +162,14 @@ class Forwarder:
                 return
             async with asyncio.timeout(session.timeouts.seconds), self._slots:
                 await self._pass_on(answer, admitted)
-        except _NOT_CONNECTED:
+        except _NOT_CONNECTED as error:
+            answer.trouble = trouble_named(ProviderUnreachable.code, unconnected_words(session.upstream.host, error))
             await answer.refuse(Outcome.UNREACHABLE, 502, "The provider cannot be reached.")
-        except (TimeoutError, httpx2.TimeoutException):
+        except (TimeoutError, httpx2.TimeoutException) as error:
+            answer.trouble = trouble_named(ProviderTimedOut.code, session.lateness(error))
             await answer.refuse(Outcome.TIMED_OUT, 504, "The provider did not answer in time.")
         except (httpx2.TransportError, httpx2.DecodingError):
+            answer.trouble = trouble_named(ProviderAnswerCutOff.code)
             await answer.refuse(Outcome.CUT_OFF, 502, "The connection to the provider broke.")
         finally:
             answer.count()
@@ -153,28 +180,33 @@ class Forwarder:
             await answer.refuse(Outcome.OVER_CAP, 402, reason)
             return
         answer.sent = admitted
+        if admitted.model:
+            self._session.tally.begin()
         async with self._client.stream(
             admitted.method, self._url(admitted), headers=self._headers(admitted), content=admitted.body
         ) as response:
             if response.status_code >= _ERROR:
                 await self._pass_refusal(answer, response)
             elif response.status_code >= _REDIRECT:
-                await answer.refuse(
-                    Outcome.PROVIDER_REFUSED, 502, "The provider answered with a redirect, which is not followed."
-                )
+                said = "The provider answered with a redirect, which is not followed."
+                answer.trouble = trouble_named(ProviderAnswerMalformed.code, said, response.status_code)
+                await answer.refuse(Outcome.PROVIDER_REFUSED, 502, said)
             else:
                 await self._pass_answer(answer, response)
 
     async def _pass_refusal(self, answer: _PassedAnswer, response: httpx2.Response) -> None:
         """Pass on a provider's refusal, with the key replaced."""
-        body = bytearray()
-        async for chunk in response.aiter_bytes():
-            body += chunk[: _LARGEST_ERROR - len(body)]
+        body = await _refusal_body(response)
         key = self._session.upstream.key.encode()
         if key:
             body = body.replace(key, self._session.placeholder.encode())
-        answer.quota = quota_in_headers(response.status_code, response.headers)
-        await answer.begin(response.status_code, _passed_headers(response))
+        answer.trouble = trouble_of_refusal(response.status_code, response.headers, bytes(body))
+        # Counted first: whether the turn ends is known then, and the program need not try again.
+        answer.count_as(Outcome.PROVIDER_REFUSED, response.status_code)
+        headers = _passed_headers(response)
+        if self._session.tally.ending_trouble() is not None:
+            headers["x-should-retry"] = "false"
+        await answer.begin(response.status_code, headers)
         await answer.end(Outcome.PROVIDER_REFUSED, bytes(body))
 
     async def _pass_answer(self, answer: _PassedAnswer, response: httpx2.Response) -> None:
@@ -185,6 +217,7 @@ class Forwarder:
             reader.feed(chunk)
             await answer.send_chunk(chunk)
         reader.end()
+        answer.trouble = None if answer.is_free else reader.trouble()
         await answer.end(Outcome.ANSWERED if reader.is_complete or answer.is_free else Outcome.CUT_OFF)
 
     def _url(self, admitted: AdmittedRequest) -> str:
@@ -212,7 +245,7 @@ class _PassedAnswer:
         self._is_counted = False
         self.sent: AdmittedRequest | None = None
         self.reader: AnswerReader | None = None
-        self.quota: Quota | None = None
+        self.trouble: Trouble | None = None
         self._said = ""
 
     @property
@@ -243,6 +276,11 @@ class _PassedAnswer:
         self.count()
         await self._send({"type": "http.response.body", "body": chunk, "more_body": False})
 
+    def count_as(self, outcome: Outcome, status: int) -> None:
+        """Add the exchange to the tally before its answer is passed on."""
+        self._outcome, self._status = outcome, status
+        self.count()
+
     def count(self) -> None:
         """Add the exchange to the tally, once."""
         if self._is_counted:
@@ -260,7 +298,7 @@ class _PassedAnswer:
                 first_byte_seconds=self._first_byte,
                 seconds=self._session.clock() - self._began,
                 removed=self.sent.removed if self.sent else (),
-                quota=self.quota,
+                trouble=self.trouble,
                 said=self._said,
             )
         )
@@ -292,6 +330,18 @@ async def _body(receive: Receive) -> bytes | None:
             return None
         if not message.get("more_body"):
             return bytes(body)
+
+
+async def _refusal_body(response: httpx2.Response) -> bytearray:
+    """Return the text of a refusal, or as much as comes within its limits."""
+    body = bytearray()
+    with suppress(TimeoutError, httpx2.TransportError, httpx2.DecodingError):
+        async with asyncio.timeout(_ERROR_SECONDS):
+            async for chunk in response.aiter_bytes():
+                body += chunk[: _LARGEST_ERROR - len(body)]
+                if len(body) >= _LARGEST_ERROR:
+                    break
+    return body
 
 
 async def _disconnected(receive: Receive) -> None:

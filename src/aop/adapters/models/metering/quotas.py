@@ -11,8 +11,6 @@ from msgspec import Struct
 
 from aop.core.clock import timestamp
 
-LIMITED = (429, 529)
-"""The HTTP statuses of a provider that limits requests, or is overloaded."""
 _UNITS = {"ms": 0.001, "s": 1.0, "sec": 1.0, "second": 1.0, "m": 60.0, "min": 60.0, "minute": 60.0, "h": 3600.0}
 _UNITS |= {"hr": 3600.0, "hour": 3600.0, "d": 86400.0, "day": 86400.0}
 _PART = re.compile(
@@ -36,10 +34,8 @@ class Quota(Struct, frozen=True, kw_only=True):
     """The moment in UTC; empty if only the seconds are known, or nothing."""
 
 
-def quota_in_headers(status: int, headers: Mapping[str, str]) -> Quota | None:
-    """Return the quota that a response tells of; None for a response that is not about limits."""
-    if status not in LIMITED:
-        return None
+def told_quota(headers: Mapping[str, str]) -> Quota:
+    """Return when the headers of a refusal say that a request may be sent again."""
     after = headers.get("retry-after", "").strip()
     for text, unit in ((headers.get("retry-after-ms", "").strip(), 0.001), (after, 1.0)):
         if re.fullmatch(r"\d{1,9}(?:\.\d+)?", text):

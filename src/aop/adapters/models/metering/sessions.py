@@ -27,6 +27,7 @@ _WAITING = 128
 AT_MOST = 32
 """The open connections; each may hold the body of a request."""
 _ENDING_SECONDS = 0.02
+_IN_TROUBLE = "The provider of its model is in trouble."
 _IDLE_SECONDS = 120
 """Longer than clients keep a connection, so that a reused one is still open."""
 
@@ -42,6 +43,10 @@ class Meter:
     def report(self) -> MeterReport:
         """Return the counts so far."""
         return self._tally.report()
+
+    def ends_early(self, watch: Callable[[float], str]) -> Callable[[float], str]:
+        """Return a watch that also ends the turn when the provider has a trouble that does not pass in it."""
+        return lambda silent: watch(silent) or (_IN_TROUBLE if self._tally.ending_trouble() is not None else "")
 
 
 @contextmanager
@@ -67,7 +72,7 @@ def open_meter(
     session = MeteredSession(
         upstream=upstream,
         terms=terms,
-        tally=Tally(caps or Caps(), prices, keep),
+        tally=Tally(caps or Caps(), prices, keep, host=upstream.host),
         timeouts=timeouts or RequestTimeouts(),
         clock=time.monotonic,
     )

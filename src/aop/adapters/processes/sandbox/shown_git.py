@@ -17,8 +17,9 @@ from msgspec import Struct
 
 from aop.adapters.files.own_folders import remove_folder, small_content
 
-ShowGit: TypeAlias = Callable[[Path], AbstractContextManager[Path | None]]
-"""Makes the git directory that the steps in a worktree are shown; None if they are shown none."""
+Report: TypeAlias = Callable[[str], None]
+ShowGit: TypeAlias = Callable[[Path, Report], AbstractContextManager[Path | None]]
+"""Makes the git directory that the steps in a worktree are shown, reporting what takes long; None if there is none."""
 
 
 class HiddenRepository(Struct, frozen=True, kw_only=True):
@@ -39,18 +40,18 @@ class ShownGit:
     """The git directories that are shown now, each as long as a step needs it."""
 
     def __init__(self, repository: HiddenRepository | None) -> None:
-        self._show = (lambda _worktree: nullcontext()) if repository is None else repository.show
+        self._show = (lambda _worktree, _report: nullcontext()) if repository is None else repository.show
         self._lock = threading.Lock()
         self._held: dict[tuple[Path, bool], tuple[ExitStack, Path | None]] = {}
         self._users: dict[tuple[Path, bool], int] = {}
 
     @contextmanager
-    def of(self, worktree: Path, *, linked: bool = False) -> Iterator[Path | None]:
+    def of(self, worktree: Path, report: Report, *, linked: bool = False) -> Iterator[Path | None]:
         """Show a git directory while a step runs; `linked`: the worktree's own file leads there."""
         key = (worktree, linked)
         with self._lock:
             if key not in self._held:
-                self._held[key] = self._shown(worktree, linked=linked)
+                self._held[key] = self._shown(worktree, report, linked=linked)
             self._users[key] = self._users.get(key, 0) + 1
         try:
             yield self._held[key][1]
@@ -61,9 +62,9 @@ class ShownGit:
                     del self._users[key]
                     self._held.pop(key)[0].close()
 
-    def _shown(self, worktree: Path, *, linked: bool) -> tuple[ExitStack, Path | None]:
+    def _shown(self, worktree: Path, report: Report, *, linked: bool) -> tuple[ExitStack, Path | None]:
         with ExitStack() as stack:
-            shown = stack.enter_context(self._show(worktree))
+            shown = stack.enter_context(self._show(worktree, report))
             if linked:
                 stack.enter_context(_linked_to(shown, worktree))
             return stack.pop_all(), shown

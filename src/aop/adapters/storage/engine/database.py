@@ -51,8 +51,10 @@ def installed_shape() -> int:
     return major * 1_000_000 + minor * 1_000 + patch
 
 
-def _add_unixepoch(connection: sqlite3.Connection, _record: object) -> None:
-    connection.create_function("unixepoch", 1, _unixepoch)
+def _add_unixepoch(connection: object, _record: object) -> None:
+    # A leader has connections to PostgreSQL too.
+    if isinstance(connection, sqlite3.Connection):
+        connection.create_function("unixepoch", 1, _unixepoch)
 
 
 def _unixepoch(modifier: str) -> float:

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Mapping
 
 from aop.adapters.storage.record.writes import adopt_contents
-from aop.core.errors import RecordTooNew
+from aop.core.errors import RecordMoved, RecordTooNew
 
 MIGRATIONS: tuple[str, ...] = (
     """
@@ -69,13 +69,18 @@ MIGRATIONS: tuple[str, ...] = (
     );
     """,
 )
+MOVED = 0x6D6F7664
+"""The number of the shape of a record that was moved away, and that nothing may change any more."""
+_TABLES = ("journal", "documents", "operations", "claims", "unshown", "shown", "writes")
+
 THEN: Mapping[int, Callable[[sqlite3.Connection], None]] = {2: adopt_contents}
-"""What follows a script in its transaction, where SQL alone is not enough."""
+"""The steps after a script, in its transaction, where SQL alone is not enough."""
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Apply the missing migrations in order. Raises: RecordTooNew."""
+    """Apply the missing migrations in order. Raises: RecordTooNew, RecordMoved."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
+    refuse_moved(connection)
     if version > len(MIGRATIONS):
         raise RecordTooNew(
             f"The record was made by a newer AOP: it has shape {version}, and this AOP knows up to {len(MIGRATIONS)}.",
@@ -90,3 +95,20 @@ def migrate(connection: sqlite3.Connection) -> None:
             THEN[number](connection)
         connection.execute(f"PRAGMA user_version = {number}")
         connection.commit()
+
+
+def refuse_moved(connection: sqlite3.Connection) -> None:
+    """Refuse a record that was moved away, maybe since it was opened. Raises: RecordMoved."""
+    if connection.execute("PRAGMA user_version").fetchone() == (MOVED,):
+        raise RecordMoved("The record of this repository was moved into a database.")
+
+
+def close_for_good(connection: sqlite3.Connection) -> None:
+    """Let nothing change a record any more, inside the transaction that copied it; an older AOP may have it open."""
+    for table in _TABLES:
+        for change in ("INSERT", "UPDATE", "DELETE"):
+            connection.execute(
+                f"CREATE TRIGGER moved_{table}_{change} BEFORE {change} ON {table}"
+                " BEGIN SELECT RAISE(ABORT, 'the record was moved into a database: set AOP_DATABASE'); END"
+            )
+    connection.execute(f"PRAGMA user_version = {MOVED}")

@@ -6,43 +6,18 @@ import errno
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
-
-import msgspec
 
 from aop.adapters.files.locks import locked_file
 from aop.adapters.storage.full_disk import full_disk
-from aop.adapters.storage.record.migrations import MIGRATIONS, migrate
-from aop.adapters.storage.record.rows import CLAIM, ENTRY, OPERATION, document_of, entry_of, json_text, operation_of
-from aop.adapters.storage.record.writes import (
-    Changes,
-    answered_operation,
-    append_write,
-    digest_of_text,
-    document_name,
-    read_writes,
-    stored_digests,
-)
-from aop.core.errors import Fault, Json, RecordTooNew
-from aop.core.ids import FeatureId, OperationId
-from aop.kernel.record.chain import FIRST_HASH, chained_hash
-from aop.kernel.record.documents.base import Document
-from aop.kernel.record.port import (
-    Claim,
-    Event,
-    JournalEntry,
-    Operation,
-    Snapshot,
-    Transaction,
-    Unshown,
-    UnshownKind,
-    WriteEntry,
-)
+from aop.adapters.storage.record.migrations import MIGRATIONS, migrate, refuse_moved
+from aop.adapters.storage.record.views import View, savepoint
+from aop.adapters.storage.record.writes import Changes, append_write
+from aop.core.errors import Fault, RecordMoved, RecordTooNew
+from aop.kernel.record.port import Snapshot, Transaction
 
-D = TypeVar("D", bound=Document)
 _UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
@@ -91,11 +66,12 @@ class SqliteRecord:
     def read(self) -> Iterator[Snapshot]:
         connection = self._connection()
         if self._is_writing():
-            yield _View(connection)
+            yield View(connection)
             return
         connection.execute("BEGIN")
         try:
-            yield _View(connection)
+            refuse_moved(connection)
+            yield View(connection)
         finally:
             connection.rollback()
 
@@ -105,19 +81,25 @@ class SqliteRecord:
         connection = self._connection()
         if self._is_writing():
             changes: Changes = self._own.changes
-            with _savepoint(connection, changes):
-                yield _View(connection, changes)
+            with savepoint(connection, changes, lambda: _check_in_transaction(connection)):
+                yield View(connection, changes)
             return
         # SQLite's busy wait starves some writers; a file lock is fair.
         with locked_file(self._lock_path):
             self._own.writing, self._own.changes = True, {}
             try:
                 with _transaction(connection, durable=durable):
-                    yield _View(connection, self._own.changes)
+                    yield View(connection, self._own.changes)
                     _check_in_transaction(connection)
                     append_write(connection, self._own.changes)
             finally:
                 self._own.writing = False
+
+    @contextmanager
+    def statements(self) -> Iterator[sqlite3.Connection]:
+        """Change the tables themselves, as a move does; committed at the end."""
+        with self.write():
+            yield self._connection()
 
     def can_be_read(self) -> bool:
         """Tell whether the disk has the space that reading takes. Raises: Fault for any other reason."""
@@ -128,6 +110,10 @@ class SqliteRecord:
             if full_disk(fault) is None:
                 raise
             return False
+
+    def stamp(self) -> object:
+        """Return a value that differs after a change: that of the files, which are not opened."""
+        return [_stamp_of(self._path.with_name(f"{self._path.name}{end}")) for end in ("", "-wal")]
 
     def _is_writing(self) -> bool:
         return getattr(self._own, "writing", False)
@@ -151,7 +137,7 @@ class SqliteRecord:
         except (sqlite3.Error, Fault) as error:
             connection.close()
             raise Fault(f"The record `{self._path}` cannot be opened: {error}") from error
-        except RecordTooNew:
+        except (RecordTooNew, RecordMoved):
             connection.close()
             raise
         self._own.connection = connection
@@ -166,6 +152,14 @@ class SqliteRecord:
                 migrate(connection)
 
 
+def _stamp_of(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return (0, 0)
+    return (found.st_mtime_ns, found.st_size)
+
+
 @contextmanager
 def _transaction(connection: sqlite3.Connection, *, durable: bool) -> Iterator[None]:
     try:
@@ -175,6 +169,7 @@ def _transaction(connection: sqlite3.Connection, *, durable: bool) -> Iterator[N
     except sqlite3.Error as error:
         raise _write_fault(error) from error
     try:
+        refuse_moved(connection)
         yield
         _check_in_transaction(connection)
         try:
@@ -186,25 +181,6 @@ def _transaction(connection: sqlite3.Connection, *, durable: bool) -> Iterator[N
             connection.rollback()
 
 
-@contextmanager
-def _savepoint(connection: sqlite3.Connection, changes: Changes) -> Iterator[None]:
-    # Outside a transaction a savepoint would start one and commit it.
-    _check_in_transaction(connection)
-    connection.execute("SAVEPOINT part")
-    before = dict(changes)
-    try:
-        yield
-    except BaseException:
-        changes.clear()
-        changes.update(before)
-        if connection.in_transaction:
-            connection.execute("ROLLBACK TO part")
-            connection.execute("RELEASE part")
-        raise
-    _check_in_transaction(connection)
-    connection.execute("RELEASE part")
-
-
 def _check_in_transaction(connection: sqlite3.Connection) -> None:
     """Raise a fault if SQLite rolled back by itself, as it does on a full or broken disk."""
     if not connection.in_transaction:
@@ -213,163 +189,3 @@ def _check_in_transaction(connection: sqlite3.Connection) -> None:
 
 def _write_fault(why: object) -> Fault:
     return Fault(f"The record cannot be written: {why}")
-
-
-class _View:
-    """Implements both `Snapshot` and `Transaction`; the caller's type decides which it is used as."""
-
-    def __init__(self, connection: sqlite3.Connection, changes: Changes | None = None) -> None:
-        self._sql = connection
-        self._changes: Changes = {} if changes is None else changes
-
-    def get(self, shape: type[D], key: str) -> D | None:
-        row = self._sql.execute("SELECT body FROM documents WHERE kind = ? AND key = ?", (shape.kind, key)).fetchone()
-        return None if row is None else document_of(shape, key, row[0])
-
-    def all(self, shape: type[D], prefix: str = "") -> Iterator[D]:
-        # A range on the primary key; no text has a character after the last one of Unicode.
-        sql = "SELECT key, body FROM documents WHERE kind = ? AND key >= ? AND key < ? || char(1114111) ORDER BY key"
-        rows = self._sql.execute(sql, (shape.kind, prefix, prefix))
-        return (document_of(shape, key, body) for key, body in rows.fetchall())
-
-    def put(self, document: Document, key: str) -> None:
-        body = msgspec.json.encode(document).decode()
-        if document.is_checked:
-            document_of(type(document), key, body)
-        row = (document.version, body, document.kind, key)
-        if document.version == 1:
-            sql = "INSERT OR IGNORE INTO documents (version, body, kind, key) VALUES (?, ?, ?, ?)"
-            done = self._sql.execute(sql, row)
-        else:
-            sql = "UPDATE documents SET version = ?, body = ? WHERE kind = ? AND key = ? AND version = ?"
-            done = self._sql.execute(sql, (*row, document.version - 1))
-        if done.rowcount != 1:
-            raise Fault(f"The {document.kind} `{key}` is not at version {document.version - 1}.")
-        self._changes[document_name(document.kind, key)] = digest_of_text(body)
-
-    def remove(self, shape: type[Document], key: str) -> None:
-        done = self._sql.execute("DELETE FROM documents WHERE kind = ? AND key = ?", (shape.kind, key))
-        if done.rowcount:
-            self._changes[document_name(shape.kind, key)] = None
-
-    def operation(self, operation_id: OperationId) -> Operation | None:
-        row = self._sql.execute(f"{OPERATION} WHERE operation_id = ?", (operation_id,)).fetchone()
-        return None if row is None else operation_of(row)
-
-    def pending_operations(self) -> tuple[Operation, ...]:
-        return tuple(
-            operation_of(row) for row in self._sql.execute(f"{OPERATION} WHERE answer IS NULL ORDER BY number")
-        )
-
-    def enter_operation(self, operation: Operation) -> None:
-        sql = "INSERT INTO operations (operation_id, tool, payload_hash, actor) VALUES (?, ?, ?, ?)"
-        self._sql.execute(sql, (operation.operation_id, operation.tool, operation.payload_hash, operation.actor))
-
-    def intend(self, operation_id: OperationId, intent: Mapping[str, Json]) -> None:
-        self._change_pending("UPDATE operations SET intent = ?", (json_text(intent),), operation_id)
-
-    def finish_operation(self, operation_id: OperationId, answer: Mapping[str, Json]) -> None:
-        self._change_pending("UPDATE operations SET answer = ?", (json_text(answer),), operation_id)
-        name, digest = answered_operation(self._sql, operation_id)
-        self._changes[name] = digest
-
-    def withdraw_operation(self, operation_id: OperationId) -> None:
-        self._change_pending("DELETE FROM operations", (), operation_id)
-
-    def _change_pending(self, change: str, values: tuple[str, ...], operation_id: OperationId) -> None:
-        done = self._sql.execute(f"{change} WHERE operation_id = ? AND answer IS NULL", (*values, operation_id))
-        if done.rowcount != 1:
-            raise Fault(f"The operation `{operation_id}` is not pending.")
-
-    def append(self, event: Event) -> JournalEntry:
-        last = self._sql.execute("SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1").fetchone()
-        seq, previous = (last[0] + 1, last[1]) if last else (1, FIRST_HASH)
-        entry = JournalEntry(seq=seq, event=event, previous_hash=previous, hash=chained_hash(seq, event, previous))
-        self._sql.execute(
-            "INSERT INTO journal (seq, kind, at, actor, operation_id, feature_id, payload, previous_hash, hash)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                *(seq, event.kind, event.at, event.actor, event.operation_id, event.feature_id),
-                *(json_text(event.payload), previous, entry.hash),
-            ),
-        )
-        return entry
-
-    def journal(
-        self,
-        *,
-        after: int = 0,
-        feature_id: FeatureId | None = None,
-        kinds: Sequence[str] = (),
-        newest: int | None = None,
-        limit: int = -1,
-    ) -> Iterator[JournalEntry]:
-        sql = f"{ENTRY} WHERE seq > ?"
-        values: list[int | str] = [after]
-        if feature_id is not None:
-            sql, values = f"{sql} AND feature_id = ?", [*values, feature_id]
-        if kinds:
-            sql, values = f"{sql} AND kind IN ({', '.join('?' * len(kinds))})", [*values, *kinds]
-        if newest is None:
-            rows = self._sql.execute(f"{sql} ORDER BY seq LIMIT ?", [*values, limit]).fetchall()
-            return (entry_of(row) for row in rows)
-        last = self._sql.execute(f"{sql} ORDER BY seq DESC LIMIT ?", [*values, newest]).fetchall()
-        return (entry_of(row) for row in reversed(last))
-
-    def writes(self, *, after: int = 0, limit: int = -1) -> Iterator[WriteEntry]:
-        return read_writes(self._sql, after=after, limit=limit)
-
-    def stored_digests(self) -> Iterator[tuple[str, str]]:
-        return stored_digests(self._sql)
-
-    def set_claims(self, feature_id: FeatureId, claims: Sequence[Claim]) -> None:
-        self._sql.execute("DELETE FROM claims WHERE feature_id = ?", (feature_id,))
-        self._sql.executemany(
-            "INSERT OR IGNORE INTO claims (kind, key, feature_id, text, is_pattern) VALUES (?, ?, ?, ?, ?)",
-            [(claim.kind, claim.key, claim.feature_id, claim.text, claim.is_pattern) for claim in claims],
-        )
-
-    def claims_near(self, kind: str, keys: Sequence[str]) -> tuple[Claim, ...]:
-        found = set(self._sql.execute(f"{CLAIM} WHERE kind = ? AND is_pattern = 1", (kind,)))
-        plain = f"{CLAIM} WHERE kind = ? AND is_pattern = 0"
-        # `0` follows `/` in ASCII: the half-open range holds exactly what lies below the folder.
-        below = f"{plain} AND key >= ? || '/' AND key < ? || '0'"
-        for key in keys:
-            found.update(self._sql.execute(below, (kind, key, key)) if key else self._sql.execute(plain, (kind,)))
-            for folder in _with_folders_above(key):
-                found.update(self._sql.execute(f"{plain} AND key = ?", (kind, folder)))
-        return tuple(
-            Claim(kind=row[0], key=row[1], feature_id=row[2], text=row[3], is_pattern=bool(row[4]))
-            for row in sorted(found)
-        )
-
-    def unshown(self) -> tuple[Unshown, ...]:
-        rows = self._sql.execute("SELECT kind, key, stamp FROM unshown ORDER BY kind, key").fetchall()
-        return tuple(Unshown(kind=kind, key=key, stamp=stamp) for kind, key, stamp in rows)
-
-    def mark_unshown(self, kind: UnshownKind, key: str) -> None:
-        # Each stamp is new and never used again.
-        self._sql.execute("INSERT OR REPLACE INTO unshown (kind, key) VALUES (?, ?)", (kind, key))
-
-    def mark_shown(self, what: Unshown, hashes: Mapping[str, str]) -> None:
-        sql = "DELETE FROM unshown WHERE kind = ? AND key = ? AND stamp = ?"
-        self._sql.execute(sql, (what.kind, what.key, what.stamp))
-        self._sql.executemany("INSERT OR REPLACE INTO shown (path, sha256) VALUES (?, ?)", sorted(hashes.items()))
-
-    def forget_shown(self, paths: Sequence[str]) -> None:
-        self._sql.executemany("DELETE FROM shown WHERE path = ?", [(path,) for path in paths])
-
-    def shown_below(self, folder: str) -> tuple[str, ...]:
-        # A range as in `claims_near`.
-        sql = "SELECT path FROM shown WHERE path >= ? || '/' AND path < ? || '0' ORDER BY path"
-        return tuple(path for (path,) in self._sql.execute(sql, (folder, folder)))
-
-    def shown_hash(self, path: str) -> str | None:
-        row = self._sql.execute("SELECT sha256 FROM shown WHERE path = ?", (path,)).fetchone()
-        return None if row is None else str(row[0])
-
-
-def _with_folders_above(key: str) -> Iterator[str]:
-    """Return the key and every folder above it, from the root (empty)."""
-    parts = key.split("/")
-    return ("/".join(parts[:depth]) for depth in range(len(parts) + 1))

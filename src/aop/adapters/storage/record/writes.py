@@ -6,11 +6,11 @@ an answer. So a change from outside is seen in everything that AOP decides by, n
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from aop.adapters.storage.record.sql import Sql
 from aop.core.digests import sha256_hex
 from aop.kernel.record.chain import FIRST_HASH, OPERATION, hash_of_write
 from aop.kernel.record.port import WriteEntry
@@ -32,44 +32,44 @@ def digest_of_text(text: str) -> str:
     return sha256_hex(text.encode())
 
 
-def answered_operation(connection: sqlite3.Connection, operation_id: str) -> tuple[str, str]:
+def answered_operation(sql: Sql, operation_id: str) -> tuple[str, str]:
     """Return the name and the digest of an operation that has its answer."""
-    return _operation(connection.execute(f"{_ROW} AND operation_id = ?", (operation_id,)).fetchone())
+    return _operation(sql.execute(f"{_ROW} AND operation_id = ?", (operation_id,)).fetchone())
 
 
-def stored_digests(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
+def stored_digests(sql: Sql) -> Iterator[tuple[str, str]]:
     """Yield the name and the digest of every document and of every answered operation, as they are now."""
-    for kind, key, body in connection.execute(_DOCUMENTS):
+    for kind, key, body in sql.execute(_DOCUMENTS):
         yield document_name(kind, key), digest_of_text(body)
-    yield from map(_operation, connection.execute(f"{_ROW} ORDER BY number"))
+    yield from map(_operation, sql.execute(f"{_ROW} ORDER BY number"))
 
 
-def append_write(connection: sqlite3.Connection, changes: Mapping[str, str | None]) -> None:
+def append_write(sql: Sql, changes: Mapping[str, str | None]) -> None:
     """Add the changes of a transaction to the end of the chain."""
     if not changes:
         return
-    last = connection.execute("SELECT number, hash FROM writes ORDER BY number DESC LIMIT 1").fetchone()
-    entry = connection.execute("SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1").fetchone()
+    last = sql.execute("SELECT number, hash FROM writes ORDER BY number DESC LIMIT 1").fetchone()
+    entry = sql.execute("SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1").fetchone()
     number, previous = (last[0] + 1, last[1]) if last else (1, FIRST_HASH)
     seq, journal_hash = entry or (0, FIRST_HASH)
     own = hash_of_write(number, previous, (seq, journal_hash), changes)
-    connection.execute(
+    sql.execute(
         "INSERT INTO writes (number, seq, changes, previous_hash, hash) VALUES (?, ?, ?, ?, ?)",
         (number, seq, msgspec.json.encode(changes).decode(), previous, own),
     )
 
 
-def read_writes(connection: sqlite3.Connection, *, after: int, limit: int) -> Iterator[WriteEntry]:
+def read_writes(sql: Sql, *, after: int, limit: int) -> Iterator[WriteEntry]:
     """Yield the entries of the chain after a number, in order."""
-    sql = "SELECT number, seq, changes, previous_hash, hash FROM writes WHERE number > ? ORDER BY number LIMIT ?"
-    for number, seq, changes, previous, own in connection.execute(sql, (after, limit)).fetchall():
+    statement = "SELECT number, seq, changes, previous_hash, hash FROM writes WHERE number > ? ORDER BY number LIMIT ?"
+    for number, seq, changes, previous, own in sql.execute(statement, (after, limit)).fetchall():
         found = msgspec.json.decode(changes, type=dict[str, str | None])
         yield WriteEntry(number=number, seq=seq, changes=found, previous_hash=previous, hash=own)
 
 
-def adopt_contents(connection: sqlite3.Connection) -> None:
+def adopt_contents(sql: Sql) -> None:
     """Begin the chain with what an older AOP stored."""
-    append_write(connection, dict(stored_digests(connection)))
+    append_write(sql, dict(stored_digests(sql)))
 
 
 def _operation(row: tuple[str, ...]) -> tuple[str, str]:

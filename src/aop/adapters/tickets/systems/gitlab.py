@@ -13,7 +13,7 @@ from aop.adapters.tickets.systems.gitlab_diffs import Position, positions, unifi
 from aop.core.errors import RemoteNotFound, RemoteRejected
 from aop.reviews.report import CodeReviewReport
 from aop.tickets.comments import has_marker, has_marker_of, with_marker
-from aop.tickets.ports import BranchWork, KnownTool, MergeRequest, PublishedNote
+from aop.tickets.ports import BranchWork, KnownTool, MergeRequest, PublishedNote, taken_branch
 from aop.tickets.review.texts import ReviewNote, missing_notes
 from aop.tickets.scaffold_plan import PlannedFile, existing_files
 
@@ -90,11 +90,7 @@ class GitlabVcs(TablePort):
         if head is None:
             await self._call("create_branch", project=project, branch=branch, base=base)
         elif head != await self._head(project, base):
-            raise RemoteRejected(
-                f"Someone else created the branch `{branch}` meanwhile.",
-                branch=branch,
-                hint="Delete the branch, or choose another `branch_slug` in the ticket, and start again.",
-            )
+            raise taken_branch(branch)
 
     @with_retries
     async def find_work(self, project: str, branch: str, *, base: str | None, runs: str) -> BranchWork:

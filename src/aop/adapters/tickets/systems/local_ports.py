@@ -12,7 +12,7 @@ from aop.adapters.tickets.systems.file_lists import files_below
 from aop.core.errors import Json, RemoteNotFound, RemoteRejected
 from aop.reviews.report import CodeReviewReport
 from aop.tickets.comments import has_marker, has_marker_of, with_marker
-from aop.tickets.ports import BranchWork, KnownTool, MergeRequest, PublishedNote, Ticket
+from aop.tickets.ports import BranchWork, KnownTool, MergeRequest, PublishedNote, Ticket, taken_branch
 from aop.tickets.review.texts import missing_notes
 from aop.tickets.scaffold_plan import PlannedFile, existing_files
 
@@ -119,11 +119,7 @@ class LocalVcs(_LocalPort):
             return
         heads = [(await self._call("get_branch", project=project, branch=name))["commit"] for name in (branch, base)]
         if heads[0]["id"] != heads[1]["id"]:
-            raise RemoteRejected(
-                f"Someone else created the branch `{branch}` meanwhile.",
-                branch=branch,
-                hint="Delete the branch, or choose another `branch_slug` in the ticket, and start again.",
-            )
+            raise taken_branch(branch)
 
     async def find_work(self, project: str, branch: str, *, base: str | None, runs: str) -> BranchWork:
         names = (branch, await self._base(project, base))

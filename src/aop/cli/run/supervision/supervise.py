@@ -14,7 +14,7 @@ from aop.adapters.processes.orphans import end_children
 from aop.cli.run.supervision.arguments import preference_of
 from aop.cli.run.supervision.base_gates import check_base_gates
 from aop.cli.run.supervision.progress import Progress
-from aop.cli.run.supervision.report import FeatureCounts, print_facts, read_facts
+from aop.cli.run.supervision.run_report import FeatureCounts, print_facts, read_facts
 from aop.cli.run.supervision.signals import Stopping, stop_on_signals
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.mcp_server import serve_mcp
@@ -25,7 +25,7 @@ from aop.core.text.counts import count
 from aop.wiring.build import SPAN_ENDPOINTS, App
 from aop.wiring.spec_intake import Intake
 from aop.wiring.supervision import RunCallbacks, RunPlan, plan_run, providers_of_newest_run, supervise
-from aop.wiring.supervisor_lease import take_lease
+from aop.wiring.supervisor_lease import leases_of, take_lease
 
 
 def plan_of(app: App, arguments: argparse.Namespace, intake: Intake | None = None) -> RunPlan:
@@ -46,6 +46,7 @@ def start_run(
     terminal: Terminal,
     *,
     before: Callable[[], object] = lambda: None,
+    stands_by: bool = False,
 ) -> int:
     """Take the lease, check the base branch, do what comes before, and supervise here or in the background.
 
@@ -53,12 +54,13 @@ def start_run(
     """
     if app.telemetry is None and any(app.settings.environ.get(name) for name in SPAN_ENDPOINTS):
         terminal.say("aop: spans are switched on, but OpenTelemetry is not installed: pip install 'aop[otel]'")
-    with take_lease(app.root) as lease:
+    with take_lease(leases_of(app.root, app.record), stands_by=stands_by) as lease:
         names = [feature.feature_id for feature in plan.features]
         plan = msgspec.structs.replace(plan, failing_base=check_base_gates(app, arguments, terminal, names))
         before()
         if arguments.wait:
             return _supervise(app, plan, lease, terminal)
+        lease.leave_to_child()
         app.close()
         return run_in_background(
             app.root / ".aop" / "supervisor.log",
@@ -69,7 +71,11 @@ def start_run(
 
 def _in_child(arguments: argparse.Namespace, plan: RunPlan, lease: SupervisorLease, ready: Callable[[], None]) -> int:
     with open_app(arguments) as app:
-        return _supervise(app, plan, lease, Terminal(json=False), ready=ready, until="ended")
+        lease.go_on(leases_of(app.root, app.record))
+        try:
+            return _supervise(app, plan, lease, Terminal(json=False), ready=ready, until="ended")
+        finally:
+            lease.end()
 
 
 def _supervise(

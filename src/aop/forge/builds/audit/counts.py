@@ -11,6 +11,7 @@ from msgspec import Struct
 from aop.forge.builds.documents import CountedBy
 from aop.forge.check.clauses import Code
 from aop.forge.scan.file_facts import Language
+from aop.kernel.gates.base.python_sources import parse_python
 from aop.kernel.record.documents.gate_runs import GateRun
 
 _MIGRATION = re.compile(
@@ -125,11 +126,15 @@ def _tests_of_file(language: Language, lines: Sequence[str]) -> int:
 
 
 def _python_tests(lines: Sequence[str]) -> list[tuple[str, bool]]:
-    """Return the tests of a file by name, and whether each checks something; none of a file that does not parse."""
+    """Return the tests of a file by name, and whether each checks something; none of a file that cannot be read."""
     try:
-        module = ast.parse("\n".join(lines))
+        return _tests_of_module(parse_python("\n".join(lines)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
+        # An expression can be parsed although it is nested too deeply to be written out again.
         return []
+
+
+def _tests_of_module(module: ast.Module) -> list[tuple[str, bool]]:
     runs = not any(map(_skips_all, module.body))
     tests = [*_tests_of_body(module.body, "", runs=runs)]
     for each in module.body:

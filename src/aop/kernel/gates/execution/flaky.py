@@ -7,7 +7,6 @@ import msgspec
 from aop.core.errors import GateFailed, TransientExecFailure
 from aop.core.ids import FeatureId
 from aop.kernel.config.policy import Policy
-from aop.kernel.gates.reports.verdict import ReportVerdict
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.gate_runs import GateRun, Subject, Verdict
 from aop.kernel.record.port import Snapshot
@@ -15,7 +14,17 @@ from aop.kernel.record.port import Snapshot
 FLAKY = "The same gates failed on this very tree before"
 
 
-def known_failure(view: Snapshot, feature_id: FeatureId, mode: str, subject: Subject) -> str | None:
+def with_known_failure(view: Snapshot, run: GateRun, policy: Policy) -> GateRun:
+    """Add an earlier failure on the same subject to a pass, or turn it into a failure if the policy says so."""
+    failure = _known_failure(view, run.feature_id, run.mode, run.subject)
+    if run.verdict is not Verdict.PASS or failure is None:
+        return run
+    if policy.testing.allow_flaky_gates:
+        return msgspec.structs.replace(run, findings=(*run.findings, failure))
+    return msgspec.structs.replace(run, verdict=Verdict.FAIL, failure_code=GateFailed.code, failure=failure)
+
+
+def _known_failure(view: Snapshot, feature_id: FeatureId, mode: str, subject: Subject) -> str | None:
     """Return the finding about the newest run of a mode, if it failed on the same subject, and not by the machine."""
     state = view.get(FeatureState, feature_id)
     latest = state.evidence.latest_by_mode.get(mode) if state else None
@@ -25,12 +34,3 @@ def known_failure(view: Snapshot, feature_id: FeatureId, mode: str, subject: Sub
     if before.verdict is Verdict.FAIL and not before.failure.startswith(FLAKY):
         return f"{FLAKY} (`{before.run_id}`): a test is flaky, or depends on something outside of the tree."
     return next((text for text in (before.failure, *before.findings) if text.startswith(FLAKY)), None)
-
-
-def with_known_failure(outcome: ReportVerdict, failure: str | None, policy: Policy) -> ReportVerdict:
-    """Add the earlier failure to a pass, or turn it into a failure if the policy says so."""
-    if outcome.failure_code or failure is None:
-        return outcome
-    if policy.testing.allow_flaky_gates:
-        return msgspec.structs.replace(outcome, findings=(*outcome.findings, failure))
-    return msgspec.structs.replace(outcome, failure_code=GateFailed.code, failure=failure)

@@ -60,4 +60,9 @@ def _run_once(call: Call, plan: GatePlan, step: Step, checkout: Path, log_path: 
     command = plan.command(step, checkout, call.kernel.files.root / log_path, extras=extras)
     if plan.separates_errors:
         command = msgspec.structs.replace(command, error_log_path=call.kernel.files.root / error_log(log_path))
-    return call.kernel.processes.run(command)
+    told = partial(_report_before, call, plan)
+    return call.kernel.processes.run(msgspec.structs.replace(command, report=told))
+
+
+def _report_before(call: Call, plan: GatePlan, line: str) -> None:
+    call.report(f"{plan.feature_id}: {line}")

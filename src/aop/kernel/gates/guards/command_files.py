@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -13,8 +13,9 @@ from msgspec import Struct
 
 from aop.core.paths import globs
 from aop.core.paths.names import fold_path
-from aop.kernel.config.gates import Mode
+from aop.kernel.config.gates import Mode, Step
 from aop.kernel.config.in_force import Config
+from aop.kernel.gates.guards.shadowed_modules import NO_SHADOWS, SHADOWS_MODULE, ShadowGuard
 
 RUN_BY_GATES = "a gate runs it"
 SHADOWS_RUNNER = "it would take the place of a program that a gate runs"
@@ -90,6 +91,7 @@ class CommandGuard(Struct, frozen=True, kw_only=True):
     patterns: tuple[str, ...]
     modules: frozenset[str]
     """Modules that the commands run; the repository has them at most as its own code."""
+    shadows: ShadowGuard
 
     def guard_of(self, path: str) -> str | None:
         """Return why a path may not be changed, or None."""
@@ -98,28 +100,44 @@ class CommandGuard(Struct, frozen=True, kw_only=True):
             return RUN_BY_GATES
         names = [name.removesuffix(".py") for name in folded.split("/")]
         is_python = folded.endswith((".py", ".pyc", ".so", ".pyi"))
-        return SHADOWS_RUNNER if is_python and not self.modules.isdisjoint(names) else None
+        if is_python and not self.modules.isdisjoint(names):
+            return SHADOWS_RUNNER
+        return SHADOWS_MODULE if self.shadows.covers(folded) else None
 
 
 def commands_of(config: Config) -> tuple[Command, ...]:
     """Return the commands of the gates and of the reviewer of a configuration."""
-    modes = [profile.modes for profile in config.gates.profiles.values()]
-    steps = [step for each in modes for mode in Mode for step in each.steps(mode) or ()]
-    commands: list[Command] = [(step.cwd or "", step.cmd) for step in steps]
+    commands: list[Command] = [(step.cwd or "", step.cmd) for step in _steps_of(config)]
     if config.policy.gated.review_command:
         commands.append(("", config.policy.gated.review_command))
     return tuple(dict.fromkeys(commands))
 
 
+def import_folders(config: Config, run: Iterable[str]) -> frozenset[str]:
+    """Return the folders in which Python looks first: those of steps, of the scripts that run, and of `PYTHONPATH`."""
+    folders = {posixpath.dirname(path) for path in run if path.endswith(".py")}
+    for step in _steps_of(config):
+        named = step.env.get("PYTHONPATH", "").split(":")
+        folders |= {step.cwd or "", *(_path(step.cwd or "", each) for each in named)}
+    return frozenset(folders)
+
+
+def _steps_of(config: Config) -> Iterator[Step]:
+    modes = [profile.modes for profile in config.gates.profiles.values()]
+    yield from (step for each in modes for mode in Mode for step in each.steps(mode) or ())
+
+
 @lru_cache(maxsize=16)
-def guard_of_commands(commands: tuple[Command, ...], called: frozenset[str]) -> CommandGuard:
+def guard_of_commands(
+    commands: tuple[Command, ...], called: frozenset[str], shadows: ShadowGuard = NO_SHADOWS
+) -> CommandGuard:
     """Return the guard of what commands run, together with files that their scripts call."""
     simple = [each for command in commands for each in simple_commands(command)]
     programs = {posixpath.basename(word) for _, words in simple for word in words}
     patterns = [fold_path(pattern) for name in sorted(programs & SETTINGS.keys()) for pattern in SETTINGS[name]]
     modules = {module for name in programs & BESIDE.keys() for module in BESIDE[name]}
     files = {fold_path(path) for path in (*named_files(simple), *called)}
-    return CommandGuard(files=frozenset(files), patterns=tuple(patterns), modules=frozenset(modules))
+    return CommandGuard(files=frozenset(files), patterns=tuple(patterns), modules=frozenset(modules), shadows=shadows)
 
 
 def named_files(simple: Sequence[Command]) -> frozenset[str]:

@@ -26,8 +26,6 @@ class Document(Struct, frozen=True, kw_only=True):
     """Something that the record keeps under (kind, key)."""
 
     kind: ClassVar[str]
-    is_checked: ClassVar[bool] = False
-    """Whether each version is checked against its shape before it is written."""
     version: Positive
 
 

@@ -91,7 +91,6 @@ class FeatureState(Document, frozen=True, kw_only=True):
     """One feature; `state.md` is written from it."""
 
     kind: ClassVar[str] = "feature"
-    is_checked: ClassVar[bool] = True
 
     feature_id: FeatureId
     branch: NonEmpty

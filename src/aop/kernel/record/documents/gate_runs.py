@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from aop.core.ids import CommitId, FeatureId, GateRunId, TreeId
 from aop.core.structs import Part
@@ -109,6 +109,8 @@ class GateRun(Document, frozen=True, kw_only=True):
     sandbox_level: str
     machine: str = ""
     """The sandbox level and a hash of the programs that the steps started: elsewhere, the same gates run again."""
+    worker: str | UnsetType = UNSET
+    """The worker that ran it, on another machine than the record's; left out where none did."""
     started_at: str
     finished_at: str
 
@@ -149,3 +151,14 @@ class TestBaseline(Document, frozen=True, kw_only=True):
     """Whether AOP's own tests answered as they must: where they do on the base, they must on a feature."""
     listed: bool = False
     """Whether the report has just the tests that the runner lists: where it has on the base, it must on a feature."""
+
+
+class KnownFailure(Document, frozen=True, kw_only=True):
+    """A person's note on a failure, shown with each occurrence of it; it makes no gate pass."""
+
+    kind: ClassVar[str] = "known_failure"
+
+    fingerprint: NonEmpty
+    note: str
+    marked_by: str
+    marked_at: str

@@ -19,8 +19,9 @@ class Lease(Struct, frozen=True, kw_only=True):
     acquired_at: str
     renewed_at: str
     expires_at: str
-    """For people: what decides is boot time."""
+    """For people: what decides are the seconds below."""
     boot_id: str
+    """The clock of the seconds: a start of the machine, or a database that machines share."""
     renewed_boot: float
     expires_boot: float
 

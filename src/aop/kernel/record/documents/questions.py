@@ -14,6 +14,8 @@ from aop.kernel.record.documents.base import Document, NonEmpty, revise
 HumanGate: TypeAlias = Literal["question", "approval", "escalation", "authorisation"]
 RAISE, STOP = "raise", "stop"
 """The answers to an authorisation about cost."""
+PRICED, UNCAPPED = "priced", "uncapped"
+"""The answers to an authorisation about a model without a price; `stop` is the third."""
 RESUME = "resume"
 """The answer that ends a feature's wait for its model's quota; `stop` is the other one."""
 RETRY = "retry"
@@ -45,6 +47,8 @@ class Question(Document, frozen=True, kw_only=True):
     detail: Mapping[str, Any] = {}
     about: str = ""
     """Key of a question that several features share and a person answers once; empty for a question of one feature."""
+    features: tuple[FeatureId, ...] = ()
+    """The other features that wait for the same answer."""
     choices: tuple[str, ...] = ()
     """The only answers that there are; empty where any text is one."""
     default: str | None = None
@@ -70,6 +74,10 @@ class Question(Document, frozen=True, kw_only=True):
     def is_open(self) -> bool:
         """Tell whether it still waits for an answer."""
         return self.answer is None and not self.closed_because
+
+    def concerns(self, feature_id: FeatureId) -> bool:
+        """Tell whether a feature waits for its answer."""
+        return feature_id == self.feature_id or feature_id in self.features
 
     def is_overdue(self, now: datetime) -> bool:
         """Tell whether its time is up without an answer."""
@@ -107,6 +115,14 @@ def question_at(question: Question, now: datetime) -> Question:
 def close_question(question: Question, now: str, why: str) -> Question:
     """Return the question, closed without an answer."""
     return revise(question, answered_at=now, closed_because=why)
+
+
+def without_feature(question: Question, feature_id: FeatureId, now: str) -> Question:
+    """Return an open question after one of its features was deleted: the others wait for it, or it is closed."""
+    others = [name for name in (question.feature_id, *question.features) if name != feature_id]
+    if not others:
+        return close_question(question, now, "Its feature was deleted.")
+    return revise(question, feature_id=others[0], features=tuple(others[1:]))
 
 
 def reminders_due(rules: InboxRules, asked_at: str, now: datetime) -> int:

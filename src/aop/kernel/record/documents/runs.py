@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from msgspec import Meta, Struct
 
 from aop.core.ids import FEATURE_ID_PATTERN, FeatureId
-from aop.kernel.record.documents.base import Document, NonEmpty
+from aop.kernel.record.documents.base import Document, NonEmpty, Positive
 from aop.kernel.record.documents.features import Status
 
 
@@ -37,14 +37,28 @@ class Pause(Document, frozen=True, kw_only=True):
     paused_at: NonEmpty
 
 
-class QuotaWait(Document, frozen=True, kw_only=True):
-    """A feature that waits for its model's quota, across restarts, until a moment of the wall clock."""
+class ProviderWait(Document, frozen=True, kw_only=True):
+    """The wait of all features for one provider of models, across restarts, until a moment of the wall clock.
 
-    kind: ClassVar[str] = "quota_wait"
+    It stays when it is over, until a turn at the provider is answered: the next wait in a row may be longer.
+    """
 
-    feature_id: FeatureId
+    kind: ClassVar[str] = "provider_wait"
+
+    provider: NonEmpty
     until: NonEmpty
-    reason: NonEmpty
+    trouble: NonEmpty
+    """The provider's trouble, for a person to read."""
+    number: Positive = 1
+    """How many waits in a row there were, this one included."""
+    features: tuple[FeatureId, ...] = ()
+    """The features that wait; empty when the wait is over."""
+
+    def reason(self, now: datetime) -> str:
+        """Return why its features do not move, and until when; with the day if that is another one."""
+        day, _, time = self.until[:19].partition("T")
+        when = time if day == f"{now:%Y-%m-%d}" else f"{day} {time}"
+        return f"Waits for {self.provider} until {when} UTC: {self.trouble}"
 
     def is_over(self, now: datetime) -> bool:
         """Tell whether the moment has come."""

@@ -17,6 +17,15 @@ class SpecSource(Struct, frozen=True, kw_only=True):
     """Of the text that was taken."""
 
 
+class SpecText(Document, frozen=True, kw_only=True):
+    """The text of a spec without secrets, for machines whose disk does not have it."""
+
+    kind: ClassVar[str] = "spec_text"
+
+    feature_id: FeatureId
+    text: str
+
+
 class IngestedSpec(Document, frozen=True, kw_only=True):
     """A spec that `aop run` put in its place; a feature that is made of it names it."""
 

@@ -29,11 +29,28 @@ class Usage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The cost of the turn, in US dollars."""
     self_reported: bool = False
     """Whether the agent itself reports this, and no meter has counted it."""
+    estimated: bool = False
+    """Whether tokens of an answer without a report were estimated from its length."""
 
     @property
     def figures(self) -> Mapping[str, int | float | None]:
         """Return the figures by their names."""
         return {name: getattr(self, name) for name in FIGURES}
+
+
+class Trouble(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The trouble of a model's provider that ended a turn, as the provider told it."""
+
+    kind: Annotated[str, Meta(max_length=60)]
+    """The code of the refusal that names it."""
+    status: Annotated[int, Meta(ge=0, le=999)] = 0
+    """The HTTP status; 0 without one."""
+    words: Annotated[str, Meta(max_length=500)] = ""
+    """The provider's own words, shortened and without secrets."""
+    retry_after_seconds: float | None = None
+    """The seconds after which a request may be sent again, if it told any."""
+    retry_at: str = ""
+    """The moment in UTC; empty if only the seconds are known, or nothing."""
 
 
 FIGURES = ("input_tokens", "output_tokens", "cached_input_tokens", "cost_usd")
@@ -67,6 +84,8 @@ class Spending(Struct, frozen=True, kw_only=True, gc=False):
     cost_usd: Sum = Sum()
     self_reported_turns: int = 0
     """The number of turns whose figures the agents themselves reported."""
+    estimated_turns: int = 0
+    """The number of turns whose figures are partly estimated."""
 
 
 NOTHING = Spending()
@@ -105,3 +124,5 @@ class Overrun(Struct, frozen=True, kw_only=True, omit_defaults=True):
     spent: float | None
     about: str
     """The same for every feature that the cap stops: they ask one question."""
+    model: str = ""
+    """The model that has no price, so that the cap cannot be kept; empty for any other cause."""

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from aop.core.structs import copy_fields
-from aop.kernel.features.change_requests import ChangeRequest, open_requests
+from aop.kernel.features.requests.change_requests import ChangeRequest, open_requests
 from aop.kernel.features.specs import spec_text
 from aop.kernel.gates.summaries import RunSummary, latest_runs
 from aop.kernel.gateway.calls import Call, FeatureArguments, Outcome, Tool, the_feature

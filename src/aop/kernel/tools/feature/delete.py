@@ -6,9 +6,11 @@ from msgspec import Struct
 
 from aop.core.errors import BranchInUse, InvalidArguments, UnmergedWork
 from aop.core.ids import CommitId, FeatureId
-from aop.kernel.features.change_requests import ChangeRequests
 from aop.kernel.features.lifecycle import refuse_build, relist
 from aop.kernel.features.opened_paths import Permits
+from aop.kernel.features.requests.change_requests import ChangeRequests
+from aop.kernel.features.tree.viewed_files import ViewedFiles
+from aop.kernel.features.work_requests import leave_wait
 from aop.kernel.features.worktree_extras import release_ports
 from aop.kernel.features.worktree_hold import held_worktree
 from aop.kernel.gateway.calls import Call, ChangeArguments, Kernel, Outcome, Tool, the_feature
@@ -24,8 +26,7 @@ from aop.kernel.record.documents.gate_runs import GateRun
 from aop.kernel.record.documents.obligations import ObligationLedger
 from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.kernel.record.documents.qa import QaIndex
-from aop.kernel.record.documents.questions import Question, close_question
-from aop.kernel.record.documents.runs import QuotaWait
+from aop.kernel.record.documents.questions import Question, without_feature
 from aop.kernel.record.port import Snapshot, Transaction
 from aop.kernel.record.projections import folder_of, is_written_by_aop
 from aop.kernel.record.proposals import forget_proposals
@@ -144,12 +145,21 @@ def _remove(tx: Transaction, call: Call, planned: Deletion) -> None:
     for approval in [approval for approval in tx.all(Approval) if approval.feature_id == name]:
         tx.remove(Approval, approval.approval_id)
     forget_proposals(tx, name)
-    per_feature = (FeatureState, AcceptedPlan, AcceptedPrerequisite, ChangeRequests, ObligationLedger, Permits)
-    for shape in (*per_feature, QaIndex, QuotaWait):
+    per_feature = (
+        FeatureState,
+        AcceptedPlan,
+        AcceptedPrerequisite,
+        ChangeRequests,
+        ObligationLedger,
+        Permits,
+        ViewedFiles,
+    )
+    for shape in (*per_feature, QaIndex):
         tx.remove(shape, name)
     release_ports(tx, name)
-    for question in [question for question in tx.all(Question) if question.feature_id == name and question.is_open]:
-        tx.put(close_question(question, now.at, "Its feature was deleted."), question.question_id)
+    leave_wait(tx, name)
+    for question in [question for question in tx.all(Question) if question.concerns(name) and question.is_open]:
+        tx.put(without_feature(question, name, now.at), question.question_id)
     forget_turns(tx, name)
     tx.mark_unshown("feature", name)
     if planned.worktree_path is not None:

@@ -11,6 +11,7 @@ from aop.core.structs import copy_fields
 from aop.kernel.config.in_force import Config
 from aop.kernel.features.endings import ending_of
 from aop.kernel.features.lifecycle import NOT_RUN, relist
+from aop.kernel.features.specs import share_spec
 from aop.kernel.features.tree.tree_history import TAKEN, WITH_TREES
 from aop.kernel.features.worktree_extras import allocate_ports, place_extras
 from aop.kernel.features.worktree_hold import held_worktree
@@ -64,6 +65,7 @@ def init(call: Call, arguments: ChangeArguments) -> Outcome:
         def decide(tx: Transaction) -> Outcome:
             state = tx.get(FeatureState, name)
             allocate_ports(tx, name, rules, kernel.worktree_extras.is_free)
+            share_spec(tx, kernel, name)
             if state is None:
                 ingested = tx.get(IngestedSpec, name)
                 _store_new(tx, call, msgspec.structs.replace(new, spec=ingested.source if ingested else None))

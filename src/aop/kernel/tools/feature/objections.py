@@ -7,34 +7,28 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from aop.core.errors import FileNotFound, InvalidArguments, Json
+from aop.core.errors import InvalidArguments, Json
 from aop.core.ids import TreeId
-from aop.core.paths.names import canonical_path
 from aop.core.roles import Role
 from aop.core.structs import copy_fields
-from aop.core.text.counts import count
-from aop.core.text.suggestions import did_you_mean
-from aop.kernel.features.change_requests import ChangeRequest, RequestKind, add_request, mark_given
 from aop.kernel.features.lifecycle import back_to_building, refuse_build, require_status, with_status
 from aop.kernel.features.questions import LARGEST_TEXT
-from aop.kernel.features.trees import masked_bytes
+from aop.kernel.features.requests.change_requests import ChangeRequest, RequestKind, mark_given, send_requests
+from aop.kernel.features.requests.drafts import drafts_of
+from aop.kernel.features.requests.quotes import LINES, with_quote
 from aop.kernel.features.work_requests import request_work
 from aop.kernel.features.worktree_hold import held_feature, unchanged_feature
 from aop.kernel.gates.qa_index import renew_index
 from aop.kernel.gates.steps import reset_verdicts
-from aop.kernel.gateway.calls import Call, ChangeArguments, Kernel, Outcome, Tool, committed, feature_named, the_feature
+from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, committed, feature_named, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS, SYSTEM
 from aop.kernel.plans.waiting_queue import store_and_release
-from aop.kernel.ports.git import FileMode, TreeEntry
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.kernel.record.documents.questions import Question
 from aop.kernel.record.port import Transaction
 
-LARGEST_QUOTE = 8_000
-LINES = "^[1-9][0-9]{0,6}(-[1-9][0-9]{0,6})?$"
 AFTER_ITS_PLAN = (Status.BUILDING, Status.QA, Status.READY_TO_MERGE, Status.BLOCKED)
-_FILES = (FileMode.FILE, FileMode.EXECUTABLE)
 
 
 class ObjectionArguments(ChangeArguments, frozen=True, kw_only=True):
@@ -42,7 +36,10 @@ class ObjectionArguments(ChangeArguments, frozen=True, kw_only=True):
     """The objection, for the agent that takes the next turn; secrets in it are masked."""
 
 
-class RequestChangesArguments(ObjectionArguments, frozen=True, kw_only=True):
+class RequestChangesArguments(ChangeArguments, frozen=True, kw_only=True):
+    text: Annotated[str, Meta(min_length=1, max_length=LARGEST_TEXT)] | None = None
+    """The wanted change, beside the caller's drafts of comments, which are sent with it; needed without any drafts.
+    Secrets in it are masked."""
     file: str | None = None
     """The file of the feature's tree that it is about; null for the whole feature."""
     lines: Annotated[str, Meta(pattern=LINES)] | None = None
@@ -55,8 +52,10 @@ class ObjectionResult(Struct, frozen=True, kw_only=True):
     status: Status
     """The status in which it continues."""
     was: Status
-    request: ChangeRequest
-    """The request as it is stored, with the quoted lines."""
+    request: ChangeRequest | None
+    """The request of the text as it is stored, with the quoted lines; null without a text."""
+    sent: tuple[ChangeRequest, ...]
+    """All that was sent at once: the caller's drafts, and the request of the text."""
     before: str
     """The tree when the person objected; after a rejection it stays reachable under `refs/aop/undone/`."""
     open_questions: tuple[str, ...]
@@ -65,20 +64,55 @@ class ObjectionResult(Struct, frozen=True, kw_only=True):
 
 @committed
 def request_changes(call: Call, arguments: RequestChangesArguments, tx: Transaction) -> Outcome:
-    """Ask the next builder for changes; the approach stays, approvals become void."""
+    """Send the caller's drafts and a text as one batch; the approach stays, approvals become void."""
     state = the_feature(tx, arguments)
     refuse_build(state, "it has no plan that could be changed")
-    require_status(state, *AFTER_ITS_PLAN, to="be changed on request")
-    objection = _objection(call, arguments, state, "changes")
-    if arguments.file is not None:
-        objection = _with_quote(call.kernel, objection, arguments.file, arguments.lines)
-    elif arguments.lines is not None:
+    _require_plan(tx, state)
+    own = _own_request(call, arguments, state)
+    drafts = drafts_of(tx, state.feature_id, call.principal.actor)
+    if own is None and not drafts:
+        raise InvalidArguments(
+            "There is nothing to send: no text, and no draft of yours.",
+            hint="Write a text, or comments with `feature.comment`.",
+            tool=call.tool.name,
+        )
+    sent = send_requests(tx, state, drafts, own, at=call.kernel.now())
+    stored = _store_set_back(tx, call, state, _sent_back(state, sent))
+    for request in sent:
+        names = ("number", "text", "file", "lines", "tree", "clause", "batch")
+        facts: dict[str, Json] = {name: getattr(request, name) for name in names}
+        tx.append(call.event("changes_requested", state.feature_id, **facts))
+    return _result(tx, call, state, stored, sent, has_text=own is not None)
+
+
+def _require_plan(tx: Transaction, state: FeatureState) -> None:
+    """Refuse a feature without a plan, or at its end. Raises: InvalidStatusTransition."""
+    has_plan = state.status is Status.PLANNING and tx.get(AcceptedPlan, state.feature_id) is not None
+    require_status(state, *AFTER_ITS_PLAN, *((Status.PLANNING,) if has_plan else ()), to="be changed on request")
+
+
+def _own_request(call: Call, arguments: RequestChangesArguments, state: FeatureState) -> ChangeRequest | None:
+    """Return the request that the arguments themselves make."""
+    if arguments.file is None and arguments.lines is not None:
         raise InvalidArguments("The lines are given without a file.", hint="Name the file too.", tool=call.tool.name)
-    request = add_request(tx, state.feature_id, objection)
-    stored = _store_set_back(tx, call, state, back_to_building(state, reason="A person requested changes."))
-    facts: dict[str, Json] = {name: getattr(request, name) for name in ("number", "text", "file", "lines", "tree")}
-    tx.append(call.event("changes_requested", state.feature_id, **facts))
-    return _result(tx, call, state, stored, request)
+    if arguments.text is None:
+        if arguments.file is not None:
+            raise InvalidArguments("The file is given without a text.", hint="Say what to change.", tool=call.tool.name)
+        return None
+    objection = _objection(call, arguments.text, state, "changes")
+    if arguments.file is None:
+        return objection
+    return with_quote(call.kernel, objection, arguments.file, arguments.lines)
+
+
+def _sent_back(state: FeatureState, sent: tuple[ChangeRequest, ...]) -> FeatureState:
+    """Return the feature for the planner if its plan is commented on, else for the builder."""
+    reason = "A person requested changes."
+    if state.status is Status.PLANNING:
+        return msgspec.structs.replace(state, status_reason=reason)
+    if any(request.kind == "plan" for request in sent):
+        return _planning_again(state, "A person requested changes of the plan.")
+    return back_to_building(state, reason=reason)
 
 
 def reject(call: Call, arguments: ObjectionArguments) -> Outcome:
@@ -95,7 +129,8 @@ def reject(call: Call, arguments: ObjectionArguments) -> Outcome:
 
         def decide(tx: Transaction) -> Outcome:
             seen = unchanged_feature(tx, arguments, state)
-            request = add_request(tx, seen.feature_id, _objection(call, arguments, seen, "rejection"))
+            objection = _objection(call, arguments.text, seen, "rejection")
+            (request,) = send_requests(tx, seen, (), objection, at=call.kernel.now())
             facts: dict[str, Json] = {
                 "tree": base,
                 "before": seen.tree,
@@ -107,13 +142,13 @@ def reject(call: Call, arguments: ObjectionArguments) -> Outcome:
             accepted = tx.get(AcceptedPlan, seen.feature_id)
             renew_index(tx, stored, b"", accepted.plan if accepted else None, kernel.config())
             tx.mark_unshown("worktree", seen.feature_id)
-            return _result(tx, call, seen, stored, request)
+            return _result(tx, call, seen, stored, (request,))
 
         return call.commit(decide)
 
 
-def _objection(call: Call, arguments: ObjectionArguments, state: FeatureState, kind: RequestKind) -> ChangeRequest:
-    text = call.kernel.redact(arguments.text).strip()
+def _objection(call: Call, said: str, state: FeatureState, kind: RequestKind) -> ChangeRequest:
+    text = call.kernel.redact(said).strip()
     if not text:
         raise InvalidArguments("The text is only white space.", tool=call.tool.name)
     return ChangeRequest(
@@ -121,44 +156,16 @@ def _objection(call: Call, arguments: ObjectionArguments, state: FeatureState, k
     )
 
 
-def _with_quote(kernel: Kernel, request: ChangeRequest, file: str, lines: str | None) -> ChangeRequest:
-    """Return the request with a file and its quoted lines. Raises: FileNotFound, PathOutOfBounds, InvalidArguments."""
-    path = canonical_path(file)
-    named = kernel.redact.mask_secrets(path)
-    entry = kernel.git.objects.entry(request.tree, path)
-    if entry is None or entry.mode not in _FILES:
-        known = (kernel.redact.mask_secrets(each.path) for each in kernel.git.objects.entries(request.tree))
-        raise FileNotFound(f"The feature's tree has no file `{named}`.{did_you_mean(named, known)}", path=named)
-    if lines is None:
-        return msgspec.structs.replace(request, file=named)
-    return msgspec.structs.replace(request, file=named, lines=lines, quoted=_quoted(kernel, entry, named, lines))
-
-
-def _quoted(kernel: Kernel, entry: TreeEntry, named: str, lines: str) -> str:
-    content = masked_bytes(kernel.git.objects.blob(entry.oid), kernel.redact)
-    try:
-        found = content.decode().split("\n")
-    except UnicodeDecodeError as error:
-        raise InvalidArguments(
-            f"`{named}` is not text; its lines cannot be named.", hint="Leave out `lines`."
-        ) from error
-    total = len(found) - (found[-1] == "")
-    first, _, end = lines.partition("-")
-    begin, last = int(first), int(end or first)
-    if not begin <= last <= total:
-        raise InvalidArguments(
-            f"`{named}` has {count(total, 'line')}; there are no lines {lines}.", hint="Name lines that it has."
-        )
-    return "\n".join(found[begin - 1 : last])[:LARGEST_QUOTE]
-
-
 def _back_to_planning(state: FeatureState, base: TreeId) -> FeatureState:
-    reason = "A person rejected the approach."
     fresh = msgspec.structs.replace(state, tree=base, gates=reset_verdicts(state.gates), set_aside=None)
+    return _planning_again(fresh, "A person rejected the approach.")
+
+
+def _planning_again(state: FeatureState, reason: str) -> FeatureState:
     if state.status is Status.BLOCKED:
-        return with_status(fresh, Status.PLANNING, reason=reason)
+        return with_status(state, Status.PLANNING, reason=reason)
     # No legal step leads back to `planning`; only a person's word does.
-    return msgspec.structs.replace(fresh, status=Status.PLANNING, status_reason=reason)
+    return msgspec.structs.replace(state, status=Status.PLANNING, status_reason=reason)
 
 
 def _store_set_back(tx: Transaction, call: Call, before: FeatureState, after: FeatureState) -> FeatureState:
@@ -168,14 +175,21 @@ def _store_set_back(tx: Transaction, call: Call, before: FeatureState, after: Fe
 
 
 def _result(
-    tx: Transaction, call: Call, before: FeatureState, stored: FeatureState, request: ChangeRequest
+    tx: Transaction,
+    call: Call,
+    before: FeatureState,
+    stored: FeatureState,
+    sent: tuple[ChangeRequest, ...],
+    *,
+    has_text: bool = True,
 ) -> ObjectionResult:
-    asked = (each for each in tx.all(Question) if each.feature_id == stored.feature_id and each.is_open)
+    asked = (each for each in tx.all(Question) if each.concerns(stored.feature_id) and each.is_open)
     return copy_fields(
         ObjectionResult,
         feature_named(tx, stored.feature_id),
         was=before.status,
-        request=request,
+        request=sent[-1] if has_text else None,
+        sent=sent,
         before=before.tree,
         open_questions=tuple(each.question_id for each in asked),
     )
@@ -205,7 +219,7 @@ def hand_requests(call: Call, arguments: HandRequestsArguments, tx: Transaction)
 TOOLS = (
     Tool(
         name="feature.request_changes",
-        summary="Ask for changes of a feature: the next builder's turn gets the text, with the lines that it is about.",
+        summary="Ask for changes of a feature: the next turn gets your comments and text, with their lines.",
         arguments=RequestChangesArguments,
         output=ObjectionResult,
         roles=COORDINATORS,

@@ -1,4 +1,4 @@
-"""Tool `feature.retry`: a failed or blocked feature starts again."""
+"""Tools `feature.retry` and `feature.stop`: a feature starts again, or stops."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from aop.kernel.plans.waiting_queue import release_for_status
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.plans import AcceptedPlan
 from aop.kernel.record.port import Transaction
+from aop.kernel.record.status_history import STOPPED
 
 REASON = "A person asked to retry it."
 
@@ -39,6 +40,22 @@ def retry(call: Call, arguments: ChangeArguments, tx: Transaction) -> Outcome:
     request_work(tx, call, stored.feature_id, again=True)
     tx.append(call.event("feature_retried", stored.feature_id, was=state.status, now=stored.status))
     return copy_fields(RetryResult, feature_named(tx, stored.feature_id), was=state.status)
+
+
+class StopResult(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    version: int
+    status: Status
+    was: Status
+
+
+@committed
+def stop(call: Call, arguments: ChangeArguments, tx: Transaction) -> Outcome:
+    """Stop a feature: its locks and claims are released, its work stays, and `feature.retry` starts it again."""
+    state = the_feature(tx, arguments)
+    stored = change_status(tx, call, state, with_status(state, Status.FAILED, reason=STOPPED))
+    release_for_status(tx, call, stored)
+    return copy_fields(StopResult, feature_named(tx, stored.feature_id), was=state.status)
 
 
 def _restarted_state(tx: Transaction, call: Call, state: FeatureState) -> FeatureState:
@@ -74,6 +91,16 @@ TOOLS = (
         output=RetryResult,
         roles=COORDINATORS,
         run=retry,
+        mutates=True,
+        person_only=True,
+    ),
+    Tool(
+        name="feature.stop",
+        summary="Stop a feature: no agent works on it until a person retries it.",
+        arguments=ChangeArguments,
+        output=StopResult,
+        roles=COORDINATORS,
+        run=stop,
         mutates=True,
         person_only=True,
     ),

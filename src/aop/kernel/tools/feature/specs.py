@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from aop.core.errors import Refusal, SpecIngestFailed
 from aop.core.ids import feature_id
 from aop.kernel.features.lifecycle import store_feature
-from aop.kernel.features.specs import LARGEST_SPEC, spec_path, spec_text
+from aop.kernel.features.specs import LARGEST_SPEC, share_spec, spec_path, spec_text
 from aop.kernel.gateway.calls import Arguments, Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS, READERS
 from aop.kernel.record.documents.base import next_version
@@ -102,6 +102,7 @@ def ingest_spec(call: Call, arguments: IngestSpec) -> Outcome:
             kernel.files.write(path, data)
 
     def decide(tx: Transaction) -> Outcome:
+        share_spec(tx, kernel, name)
         known = tx.get(IngestedSpec, name)
         if known is None or known.source != source:
             tx.put(IngestedSpec(version=next_version(known), feature_id=name, source=source), name)

@@ -11,7 +11,8 @@ from aop.core.errors import Fault, FileNotFound, InvalidArguments
 from aop.core.ids import ObjectId, TreeId
 from aop.core.structs import copy_fields
 from aop.kernel.features.lifecycle import require_status, with_status
-from aop.kernel.features.tree.tree_history import BASES, WITH_TREES, TreeHistory, history_of
+from aop.kernel.features.tree.known_trees import TreeFacts, matching_trees, trees_of
+from aop.kernel.features.tree.tree_history import WITH_TREES, TreeHistory, history_of
 from aop.kernel.features.work_requests import request_work, store_pause
 from aop.kernel.features.worktree_hold import held_worktree
 from aop.kernel.gates.qa_index import renew_index
@@ -30,24 +31,6 @@ EVENTS = {"undo": "tree_undone", "redo": "tree_redone"}
 NOWHERE = {"undo": "The feature has no earlier tree.", "redo": "Nothing was undone since the newest change."}
 
 
-class TreeFacts(Struct, frozen=True, kw_only=True):
-    number: int
-    """Its number among the trees of the feature; 0 is the base, without changes."""
-    tree: str
-    at: str
-    """When the feature got this tree, in UTC."""
-    actor: str
-    """The actor that made it."""
-    operation_id: str
-    """The call that made it."""
-    event: str
-    """The kind of change: a patch, an undo, the creation, or a move onto another base."""
-    files: int
-    """The number of files that the patch changed."""
-    current: bool
-    """Whether the feature has this tree now."""
-
-
 class Trees(Struct, frozen=True, kw_only=True):
     feature_id: str
     version: int
@@ -64,7 +47,7 @@ def trees(call: Call, arguments: FeatureArguments) -> Outcome:
     with call.kernel.record.read() as view:
         state = the_feature(view, arguments)
         history = _history_of(call.kernel.git.objects, view, state)
-        listed = _trees_of(call.kernel.git.objects, view, state)
+        listed = trees_of(call.kernel.git.objects, view, state)
         return copy_fields(Trees, state, trees=listed, previous=history.previous, next=history.next)
 
 
@@ -124,7 +107,7 @@ def _target(
 ) -> TreeId:
     """Return the tree to go to. Raises: InvalidArguments."""
     if to is not None:
-        return _tree_named(to, _trees_of(objects, view, state))
+        return _tree_named(to, trees_of(objects, view, state))
     history = _history_of(objects, view, state)
     tree = history.previous if way == "undo" else history.next
     if tree is None:
@@ -137,33 +120,9 @@ def _history_of(objects: GitObjects, view: Snapshot, state: FeatureState) -> Tre
     return history_of((entry.event for entry in entries), str(objects.tree_of(state.base_commit)))
 
 
-def _trees_of(objects: GitObjects, view: Snapshot, state: FeatureState) -> tuple[TreeFacts, ...]:
-    history: list[TreeFacts] = []
-    for entry in view.journal(feature_id=state.feature_id, kinds=WITH_TREES):
-        event, files = entry.event, entry.event.payload.get("files")
-        is_base = event.kind in BASES
-        # A feature cannot go back to trees of another base, or of a deleted feature of this name.
-        history = [] if is_base else history
-        fallback = objects.tree_of(state.base_commit) if event.kind == "feature_initialised" else state.tree
-        facts = TreeFacts(
-            number=len(history),
-            tree=str(event.payload.get("tree", fallback)),
-            at=event.at,
-            actor=event.actor,
-            operation_id=event.operation_id,
-            event=event.kind,
-            files=files if isinstance(files, int) else 0,
-            current=False,
-        )
-        history.append(facts)
-    newest = max((facts.number for facts in history if facts.tree == state.tree), default=-1)
-    return tuple(msgspec.structs.replace(facts, current=facts.number == newest) for facts in history)
-
-
 def _tree_named(wish: str, known: tuple[TreeFacts, ...]) -> TreeId:
     """Return the tree that a number or a short id names. Raises: InvalidArguments."""
-    by_number = [facts.tree for facts in known if wish == str(facts.number)]
-    trees = by_number or sorted({facts.tree for facts in known if len(wish) >= 7 and facts.tree.startswith(wish)})
+    trees = matching_trees(wish, known)
     if len(trees) != 1:
         raise InvalidArguments(
             f"`{wish}` names {'no' if not trees else 'more than one'} tree of this feature.",

@@ -10,12 +10,13 @@ from msgspec import Struct
 from aop.core.errors import EvidenceStale, InvalidOverridePrecedence
 from aop.core.structs import copy_fields
 from aop.kernel.config.gates import Mode
-from aop.kernel.features.change_requests import open_requests
 from aop.kernel.features.lifecycle import LIVING, require_status, store_feature, with_status
+from aop.kernel.features.requests.change_requests import open_requests
 from aop.kernel.features.worktree_hold import held_worktree, note_quarantined
 from aop.kernel.gates import gate_runs
 from aop.kernel.gates.base.base_tests import with_base_tests
 from aop.kernel.gates.base.baselines import tests_on_base
+from aop.kernel.gates.execution.gate_orders import execute_on_worker
 from aop.kernel.gates.execution.gate_plans import GatePlan
 from aop.kernel.gates.progress import GATES_RUN, with_progress
 from aop.kernel.gates.steps import with_verdict
@@ -67,13 +68,14 @@ def run(call: Call, arguments: RunGatesArguments) -> Outcome:
         gate_runs.refuse_escaped_profile(kernel, state, state.base_commit, state.tree)
         plan = gate_runs.plan_gates(state, accepted.plan if accepted else None, arguments.mode, config)
         plan = gate_runs.with_named_tests(plan, ledger)
-        passed = None if arguments.force else _reusable_run(call, state, plan)
-        if passed is not None:
-            return call.commit(lambda tx: _record_reuse(tx, call, arguments, passed))
-        baseline = tests_on_base(call, plan)
-        finished = _run_in_worktree(call, state, plan, baseline)
-        finished = with_base_tests(call, plan, finished, baseline)
-        return call.commit(lambda tx: _record(tx, call, arguments, finished))
+        passed = None if arguments.force else _earlier_pass(call, state, plan)
+        finished = passed if passed is not None and _is_of_here(call, plan, passed) else None
+        finished = finished or _run_anywhere(call, state, plan, passed)
+        record = _record_reuse if finished is passed else _record
+        outcome = call.commit(lambda tx: record(tx, call, arguments, finished))
+        if kernel.gate_workers is not None:
+            kernel.gate_workers.forget(call.operation())
+        return outcome
 
 
 def _refuse_other_profile(state: FeatureState, arguments: RunGatesArguments) -> None:
@@ -85,6 +87,16 @@ def _refuse_other_profile(state: FeatureState, arguments: RunGatesArguments) -> 
             profile=state.gate_profile,
             asked_for=arguments.profile,
         )
+
+
+def _run_anywhere(call: Call, state: FeatureState, plan: GatePlan, passed: GateRun | None) -> GateRun:
+    """Run the gates on a worker, or here where they must stay or no worker can take them; return them, or `passed`."""
+    baseline, workers = tests_on_base(call, plan), call.kernel.gate_workers
+    executed = None if workers is None else execute_on_worker(call, workers, plan, baseline=baseline, passed=passed)
+    if executed is not None and executed.run is passed:
+        return passed
+    finished = executed.run if executed is not None else _run_in_worktree(call, state, plan, baseline)
+    return with_base_tests(call, plan, finished, baseline)
 
 
 def _run_in_worktree(call: Call, state: FeatureState, plan: GatePlan, baseline: TestBaseline | None) -> GateRun:
@@ -107,8 +119,8 @@ def _record(tx: Transaction, call: Call, arguments: RunGatesArguments, finished:
     return Answer(data=_result(stored, finished, reused=False), evidence=gate_runs.evidence_pointers(finished))
 
 
-def _reusable_run(call: Call, state: FeatureState, plan: GatePlan) -> GateRun | None:
-    """Return the newest run of this mode, if it passed on this machine with the same subject."""
+def _earlier_pass(call: Call, state: FeatureState, plan: GatePlan) -> GateRun | None:
+    """Return the newest run of this mode, if it passed with the same subject, on any machine."""
     run_id = state.evidence.latest_by_mode.get(plan.mode)
     with call.kernel.record.read() as view:
         run = view.get(GateRun, run_id) if run_id else None
@@ -117,8 +129,13 @@ def _reusable_run(call: Call, state: FeatureState, plan: GatePlan) -> GateRun | 
     if not run.tests.get("named", {}).keys() >= set(plan.named_tests):
         # That run did not look up these tests, and its report is gone.
         return None
-    checkout = call.kernel.git.worktrees.path(state.feature_id)
-    return run if run.machine == gate_runs.machine_identity(call, plan, checkout) else None
+    return run
+
+
+def _is_of_here(call: Call, plan: GatePlan, passed: GateRun) -> bool:
+    """Tell whether a run passed on a machine like this one."""
+    checkout = call.kernel.git.worktrees.path(plan.feature_id)
+    return passed.machine == gate_runs.machine_identity(call, plan, checkout)
 
 
 def _record_reuse(tx: Transaction, call: Call, arguments: RunGatesArguments, passed: GateRun) -> Outcome:
@@ -126,7 +143,9 @@ def _record_reuse(tx: Transaction, call: Call, arguments: RunGatesArguments, pas
     _refuse_stale(tx, call, state, passed)
     after = _advance(tx, call, state, passed)
     stored = state if after == state else store_feature(tx, state, after, now=call.kernel.now())
-    tx.append(call.event("gates_reused", stored.feature_id, gate_run_id=passed.run_id, mode=passed.mode))
+    tx.append(
+        call.event("gates_reused", stored.feature_id, gate_run_id=passed.run_id, mode=passed.mode, status=stored.status)
+    )
     return Answer(data=_result(stored, passed, reused=True), evidence=gate_runs.evidence_pointers(passed))
 
 

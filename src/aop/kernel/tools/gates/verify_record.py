@@ -52,6 +52,8 @@ class VerifyResult(Struct, frozen=True, kw_only=True):
     """The number of gate runs that match the journal, together with their files."""
     logs: int
     """The number of logs that match their gate runs."""
+    logs_elsewhere: int = 0
+    """The number of logs that other machines have, where several share the record; nothing is proven of them here."""
     approvals: int
     """The number of approvals that match the journal."""
     undigested: int
@@ -91,6 +93,7 @@ def verified_record(call: Call, view: Snapshot, arguments: VerifyArguments) -> V
     # They belong to no feature.
     proven = call.kernel.prove_contracts(view) if arguments.feature_id is None else {}
     logs = sum(_check_run(call.kernel, run, journal.runs) for run in runs)
+    all_logs = sum(len(dict(_logs_of(run))) for run in runs)
     for approval in approvals:
         _check_approval(approval, journal.approvals)
     contents = prove_contents(view, journal.hashes)
@@ -103,6 +106,7 @@ def verified_record(call: Call, view: Snapshot, arguments: VerifyArguments) -> V
         operations=contents.operations,
         gate_runs=len(runs),
         logs=logs,
+        logs_elsewhere=all_logs - logs,
         approvals=len(approvals),
         undigested=sum(journal.runs.get(run.run_id) == "" for run in runs),
         **proven,
@@ -165,7 +169,7 @@ class _JournalFacts:
 
 
 def _check_run(kernel: Kernel, run: GateRun, recorded_digests: Mapping[str, str]) -> int:
-    """Check one gate run against the journal, its file and its logs; return the number of logs."""
+    """Check one gate run against the journal, its file and its logs; return the number of logs that are here."""
     recorded = recorded_digests.get(run.run_id)
     if recorded is None:
         raise _broken_evidence("missing", f"The journal has no entry for the gate run `{run.run_id}`", run)
@@ -177,14 +181,16 @@ def _check_run(kernel: Kernel, run: GateRun, recorded_digests: Mapping[str, str]
     if kernel.files.fingerprint(path) not in (None, written):
         raise _broken_evidence("changed", f"The file `{path}` is not what AOP wrote", run)
     digests = dict(_logs_of(run))
-    for log_path, digest in digests.items():
-        current = kernel.files.fingerprint(log_path)
-        if current != digest:
+    here = {log_path: kernel.files.fingerprint(log_path) for log_path in digests}
+    if kernel.is_shared:
+        here = {log_path: current for log_path, current in here.items() if current is not None}
+    for log_path, current in here.items():
+        if current != digests[log_path]:
             kind = "missing" if current is None else "changed"
             raise _broken_evidence(
                 kind, f"The log `{log_path}` is {'gone' if current is None else 'not what the step wrote'}", run
             )
-    return len(digests)
+    return len(here)
 
 
 def _logs_of(run: GateRun) -> Iterator[tuple[str, str]]:

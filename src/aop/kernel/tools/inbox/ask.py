@@ -10,11 +10,13 @@ from msgspec import Meta, Struct
 from aop.core.errors import ForbiddenToolForRole
 from aop.core.redaction.redactor import mask_json
 from aop.core.roles import Role
-from aop.kernel.features.questions import LARGEST_TEXT, put_question
+from aop.kernel.features.questions import LARGEST_TEXT, join_question, put_question
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS
-from aop.kernel.record.documents.questions import Prerequisite, Question
+from aop.kernel.record.documents.base import Moment
+from aop.kernel.record.documents.questions import Prerequisite
 from aop.kernel.record.port import Transaction
+from aop.kernel.record.requests import question_on
 
 Choice = Annotated[str, Meta(min_length=1, max_length=200)]
 
@@ -26,6 +28,8 @@ class AskArguments(ChangeArguments, frozen=True, kw_only=True):
     about: Annotated[str, Meta(max_length=400)] = ""
     """A topic that several features share: while a question on it is open, no second one is asked.
     The answer may lift a cap, so only AOP itself and the person at the terminal may set it."""
+    since: Moment | None = None
+    """When the cause arose: the answer to a question on this topic that was given later counts."""
     choices: Annotated[tuple[Choice, ...], Meta(max_length=20)] = ()
     default: Annotated[str, Meta(min_length=1, max_length=LARGEST_TEXT)] | None = None
     """The answer when the time is up; an authorisation has none."""
@@ -52,11 +56,9 @@ def ask(call: Call, arguments: AskArguments) -> Outcome:
 
     def decide(tx: Transaction) -> Outcome:
         state = the_feature(tx, arguments)
-        same = next(
-            (each for each in tx.all(Question) if each.is_open and arguments.about and each.about == arguments.about),
-            None,
-        )
+        same = question_on(tx, arguments.about, since=arguments.since or "")
         if same is not None:
+            join_question(tx, call, same, state.feature_id)
             return AskResult(feature_id=state.feature_id, question_id=same.question_id)
         question = put_question(
             tx,

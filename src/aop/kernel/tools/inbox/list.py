@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+import msgspec
 from msgspec import Struct
 
 from aop.core.structs import copy_fields
@@ -14,7 +15,7 @@ from aop.kernel.merges.base_moves import conflict_before_merge, conflict_paths
 from aop.kernel.merges.merge import unapproved_features
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.documents.questions import Question, question_at
-from aop.kernel.record.documents.runs import QuotaWait
+from aop.kernel.record.documents.runs import ProviderWait
 
 
 class ListQuestionsArguments(Arguments, frozen=True, kw_only=True):
@@ -45,12 +46,15 @@ class WaitingConflict(Struct, frozen=True, kw_only=True):
     """The commands that show the conflict, and hand it to a builder, in this order."""
 
 
-class WaitingForQuota(Struct, frozen=True, kw_only=True):
-    """A feature that waits for its model's quota."""
+class WaitingForProvider(Struct, frozen=True, kw_only=True):
+    """Features that wait for one provider of models; they share the wait."""
 
-    feature_id: str
+    provider: str
+    """The provider of models."""
+    features: tuple[str, ...]
+    """The features that wait."""
     until: str
-    """When it continues, in UTC."""
+    """When they continue, in UTC."""
     reason: str
     """The reason, for a person to read."""
 
@@ -61,8 +65,8 @@ class Inbox(Struct, frozen=True, kw_only=True):
     """The features that wait for an approval."""
     conflicts: tuple[WaitingConflict, ...]
     """The ready features that conflict with the base branch, and cannot be approved."""
-    quotas: tuple[WaitingForQuota, ...] = ()
-    """The features that wait for their model's quota, and continue by themselves."""
+    waits: tuple[WaitingForProvider, ...] = ()
+    """The waits for providers of models, one for each; their features continue by themselves."""
 
 
 def list_questions(call: Call, arguments: ListQuestionsArguments) -> Outcome:
@@ -83,13 +87,23 @@ def list_questions(call: Call, arguments: ListQuestionsArguments) -> Outcome:
             for state in ready
             if state.feature_id not in unfit
         )
-        quotas = tuple(
-            copy_fields(WaitingForQuota, each)
-            for each in view.all(QuotaWait)
-            if call.principal.reaches(each.feature_id)
-        )
-    wanted = [question_facts(each) for each in sorted(found, key=_number) if arguments.answered or each.is_open]
-    return Inbox(questions=tuple(wanted), approvals=approvals, conflicts=conflicts, quotas=quotas)
+        waits = tuple(_waits(call, view.all(ProviderWait)))
+    wanted = [_facts(call, each) for each in sorted(found, key=_number) if arguments.answered or each.is_open]
+    return Inbox(questions=tuple(wanted), approvals=approvals, conflicts=conflicts, waits=waits)
+
+
+def _facts(call: Call, question: Question) -> QuestionFacts:
+    """Return a question, with those of its features that the caller reaches."""
+    features = tuple(name for name in question.features if call.principal.reaches(name))
+    return msgspec.structs.replace(question_facts(question), features=features)
+
+
+def _waits(call: Call, waits: Iterable[ProviderWait]) -> Iterator[WaitingForProvider]:
+    for wait in waits:
+        features = tuple(name for name in wait.features if call.principal.reaches(name))
+        if features:
+            reason = wait.reason(call.kernel.clock.now())
+            yield copy_fields(WaitingForProvider, wait, features=features, reason=reason)
 
 
 def _conflicts(kernel: Kernel, ready: Sequence[FeatureState]) -> Iterator[WaitingConflict]:

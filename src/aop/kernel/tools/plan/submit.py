@@ -110,7 +110,7 @@ def _accept_or_block(
         raise collision_refusal(state.feature_id, assessment.collisions)
     stored = accept_plan(tx, call, state, assessment, fences)
     kind, facts = acceptance_event(plan, accounting)
-    tx.append(call.event(kind, stored.feature_id, **facts))
+    tx.append(call.event(kind, stored.feature_id, **facts, status=stored.status))
     leave_queue(tx, stored.feature_id, now)
     admit_waiting_plans(tx, call)
     return copy_fields(PlanResult, stored, plan_version=plan.plan_version)

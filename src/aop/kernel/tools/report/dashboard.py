@@ -15,7 +15,7 @@ from aop.kernel.record.documents.base import Document
 from aop.kernel.record.documents.features import TERMINAL, Collisions, FeatureState, HeldLocks, SetAside, Status
 from aop.kernel.record.documents.gate_runs import Verdict
 from aop.kernel.record.documents.questions import Question, question_at
-from aop.kernel.record.documents.runs import NewestRun, Pause, QuotaWait, RunMetadata
+from aop.kernel.record.documents.runs import NewestRun, Pause, ProviderWait, RunMetadata
 from aop.kernel.record.documents.usage import FeatureUsage, OpenTurn, Spending
 from aop.kernel.record.port import Snapshot
 from aop.kernel.record.spending import spent_in, spent_on, total_of
@@ -102,16 +102,15 @@ def dashboard(call: Call, _arguments: Arguments) -> Outcome:
         rests = {rest.feature_id for rest in view.all(Pause)}
         turns = {turn.feature_id: TurnInProgress.of(turn) for turn in view.all(OpenTurn)}
         conflicts = _conflicts(call.kernel, view, states)
-        quotas = {wait.feature_id: wait.reason for wait in view.all(QuotaWait)}
+        now = call.kernel.clock.now()
+        waits = {name: wait.reason(now) for wait in view.all(ProviderWait) for name in wait.features}
         gates = _gates_in_progress(call.kernel, view)
     counts = dict.fromkeys((status.value for status in Status), 0)
     for state in states:
         counts[state.status] += 1
     names = {str(state.feature_id) for state in states if state.status not in TERMINAL}
     going = [usage for usage in usages.values() if usage.feature_id in names]
-    facts = _RowFacts(
-        usages, questions, rests, turns, conflicts, quotas=quotas, going=names, now=call.kernel.clock.now()
-    )
+    facts = _RowFacts(usages, questions, rests, turns, conflicts, provider_waits=waits, going=names, now=now)
     rows = tuple(facts.row(state, gates.get(state.feature_id)) for state in states)
     return Dashboard(
         features=rows,
@@ -134,7 +133,7 @@ class _RowFacts:
         turns: Mapping[FeatureId, TurnInProgress],
         conflicts: Mapping[FeatureId, tuple[str, ...]],
         *,
-        quotas: Mapping[FeatureId, str],
+        provider_waits: Mapping[FeatureId, str],
         going: AbstractSet[str],
         now: datetime,
     ) -> None:
@@ -142,13 +141,14 @@ class _RowFacts:
         self._rests = rests
         self._turns = turns
         self._conflicts = conflicts
-        self._quotas = quotas
+        self._provider_waits = provider_waits
         self._going = going
         self._asks: dict[FeatureId, list[Question]] = {}
         self._out_of_time: dict[FeatureId, list[Question]] = {}
         for each in questions:
             side = self._asks if question_at(each, now).is_open else self._out_of_time
-            side.setdefault(each.feature_id, []).append(each)
+            for name in (each.feature_id, *each.features):
+                side.setdefault(name, []).append(each)
 
     def row(self, state: _Feature, gates: GatesInProgress | None) -> DashboardRow:
         """Return the row of a feature."""
@@ -192,7 +192,7 @@ class _RowFacts:
             out_of_time=tuple(self._out_of_time.get(name, ())),
             conflicts=self._conflicts.get(name, ()),
             pause="" if state.status in TERMINAL else pause,
-            quota=self._quotas.get(name, ""),
+            provider_wait=self._provider_waits.get(name, ""),
         )
 
 

@@ -14,17 +14,19 @@ from aop.core.redaction.redactor import mask_json
 from aop.core.structs import copy_fields
 from aop.kernel.config.gates import Mode
 from aop.kernel.config.in_force import Config
-from aop.kernel.features.change_requests import ChangeRequest, open_requests
 from aop.kernel.features.lifecycle import require_status
 from aop.kernel.features.opened_paths import PathAnswer, path_answers
+from aop.kernel.features.requests.change_requests import ChangeRequest, open_requests
 from aop.kernel.features.specs import spec_text
 from aop.kernel.features.trees import ChangedFile, changed_files
 from aop.kernel.gates.base.behaviour import BehaviourChanges, behaviour_changes
+from aop.kernel.gates.guards.command_guards import command_guard
 from aop.kernel.gates.summaries import RunSummary, latest_runs
 from aop.kernel.gateway.calls import Call, FeatureArguments, Kernel, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import READERS
 from aop.kernel.merges.base_moves import conflict_now
 from aop.kernel.merges.merge import base_head, check_locks, proven_runs, refuse_empty, void_reasons
+from aop.kernel.merges.review_alerts import GuardedChange, LoweredCoverage, guarded_changes, lowered_coverage
 from aop.kernel.plans.obligations.accounting import ReportedTests
 from aop.kernel.plans.obligations.review import ObligationReview, reported_tests, review_obligations
 from aop.kernel.record.documents.approvals import Approval
@@ -104,6 +106,10 @@ class FeatureSummary(Struct, frozen=True, kw_only=True):
     """The tests of the base that the feature removes, renames or contradicts, with their old and new text."""
     requests: tuple[ChangeRequest, ...] = ()
     """The open requests of people to change the feature, or to plan it anew."""
+    guarded_changes: tuple[GuardedChange, ...] = ()
+    """The changed files that are guarded, that steer tests, git or worktrees, or that a gate runs."""
+    lowered_coverage: tuple[LoweredCoverage, ...] = ()
+    """Coverage of the newest full or fast run that is lower than on the base, if a merge measured that."""
 
 
 def feature_summary(call: Call, arguments: FeatureArguments) -> Outcome:
@@ -119,20 +125,26 @@ def feature_summary(call: Call, arguments: FeatureArguments) -> Outcome:
         usage = view.get(FeatureUsage, state.feature_id)
         by_mode = latest_runs(kernel, view, state)
         runs = by_mode.values()
+        changed = changed_files(kernel.git.objects.changes(base, state.tree))
+        answers = path_answers(view, state.feature_id)
         return FeatureSummary(
             state=state,
             base_branch=branch,
             base_head=head,
             agent_text=_agent_text(kernel, view, state, accepted.plan) if accepted else None,
             diff_stat=kernel.redact.mask_secrets(kernel.git.objects.diff_stat(base, state.tree)),
-            changed_files=changed_files(kernel.git.objects.changes(base, state.tree)),
+            changed_files=changed,
             evidence=tuple(_evidence_links(state, run) for run in runs),
             approvals=approvals,
             spent=spent_on(usage),
             spent_by_role={} if usage is None else usage.roles,
             missing=_missing_for_merge(kernel, view, state, approvals),
             obligations=_obligations(kernel, view, state, reported_tests(runs, state)),
-            path_answers=path_answers(view, state.feature_id),
+            path_answers=answers,
+            guarded_changes=guarded_changes(
+                changed, answers, config.policy, command_guard(config, kernel.git.objects, base)
+            ),
+            lowered_coverage=lowered_coverage(view, state, _measured(by_mode), config.policy),
             behaviour=_behaviour(kernel, state, accepted.plan if accepted else None, by_mode),
             requests=open_requests(view, state.feature_id),
         )
@@ -146,6 +158,11 @@ def _behaviour(
     tests = compared[0] if compared else {}
     policy, mask = kernel.config().policy, kernel.redact.mask_secrets
     return behaviour_changes(kernel.git.objects, state, policy, planned=planned, tests=tests, mask=mask)
+
+
+def _measured(runs: Mapping[str, RunSummary]) -> Mapping[str, Any]:
+    """Return the coverage of the strongest run that measured any."""
+    return next((runs[mode].coverage for mode in _MODES_COMPARED if mode in runs and runs[mode].coverage), {})
 
 
 def _obligations(

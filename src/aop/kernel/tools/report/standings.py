@@ -64,8 +64,8 @@ class Situation(Struct, frozen=True, kw_only=True, gc=False):
     conflicts: tuple[str, ...] = ()
     """The files in which it conflicts with the base branch."""
     pause: Literal["", "feature", "all"] = ""
-    quota: str = ""
-    """Until when, and why, it waits for its model's quota; empty if it does not."""
+    provider_wait: str = ""
+    """Until when, and why, it waits for the provider of its model; empty if it does not."""
 
 
 def standing_of(now: Situation) -> Standing:
@@ -81,8 +81,8 @@ def standing_of(now: Situation) -> Standing:
         return Standing(
             waits="Paused", command=f"aop resume {now.feature_id}" if now.pause == "feature" else "aop resume"
         )
-    if now.quota and now.status in ON_ITS_WAY:
-        return Standing(waits=now.quota, command=f"aop resume {now.feature_id}")
+    if now.provider_wait and now.status in ON_ITS_WAY:
+        return Standing(waits=now.provider_wait, command=f"aop resume {now.feature_id}")
     if now.status is Status.READY_TO_MERGE:
         return _standing_when_ready(now)
     if now.blocked_by and now.status is not Status.FAILED:

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from aop.core.ids import FEATURE_ID_PATTERN, FeatureId
 from aop.core.structs import copy_fields
-from aop.kernel.features.work_requests import end_quota_wait, store_pause
+from aop.kernel.features.work_requests import end_wait, store_pause
 from aop.kernel.gateway.calls import Arguments, Call, ChangeArguments, Outcome, Tool, committed, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS
 from aop.kernel.record.documents.runs import Pause
@@ -43,23 +43,24 @@ def pause(call: Call, arguments: PauseArguments, tx: Transaction) -> Outcome:
 
 class ResumeResult(Struct, frozen=True, kw_only=True):
     resumed: tuple[str, ...]
-    """The pauses and the wait for a quota that ended: features, or `*` for all; empty if there was none."""
+    """The pauses that ended, and the features whose wait for a provider did; `*` stands for all; empty if none."""
     still_paused: tuple[str, ...]
     """The pauses that remain: features, or `*` for all."""
 
 
 @committed
 def resume(call: Call, arguments: PauseArguments, tx: Transaction) -> Outcome:
-    """End the pause of one feature and its wait for a quota, or every pause."""
+    """End the pause of one feature and its wait for a provider, or every pause."""
     _check_feature(tx, arguments)
     keys = [rest.feature_id or Pause.all for rest in tx.all(Pause)]
     ended = [key for key in keys if arguments.feature_id in (None, key)]
     for key in ended:
         tx.remove(Pause, key)
         tx.append(call.event("run_resumed", None if key == Pause.all else FeatureId(key)))
-    name = arguments.feature_id
-    if name is not None and end_quota_wait(tx, call, FeatureId(name)) and name not in ended:
-        ended.append(name)
+    if arguments.feature_id is not None:
+        # The other features of that provider try again, too: their wait is the same one.
+        waited = end_wait(tx, call, FeatureId(arguments.feature_id))
+        ended += [name for name in waited if name not in ended]
     return ResumeResult(resumed=tuple(ended), still_paused=tuple(key for key in keys if key not in ended))
 
 
@@ -83,7 +84,7 @@ TOOLS = (
     ),
     Tool(
         name="run.resume",
-        summary="End the pause of one feature and its wait for a quota, or every pause.",
+        summary="End the pause of one feature and its wait for a provider, or every pause.",
         arguments=PauseArguments,
         output=ResumeResult,
         roles=COORDINATORS,

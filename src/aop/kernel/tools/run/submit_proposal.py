@@ -10,6 +10,8 @@ from msgspec import Meta, Struct
 
 from aop.core.ids import feature_id
 from aop.core.redaction.redactor import mask_json
+from aop.kernel.features.requests.change_requests import CommentAnswer
+from aop.kernel.features.requests.drafts import MOST_COMMENTS
 from aop.kernel.gates.qa_index import MOST_MARKS, Mark
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, the_feature
 from aop.kernel.gateway.role_sets import PATCHERS, PLANNERS, WORKERS
@@ -22,6 +24,7 @@ from aop.kernel.record.proposals import StoredProposal, proposal_key
 
 LARGEST_PATCH = 4 * 1024 * 1024
 Marks = Annotated[tuple[Mark, ...], Meta(max_length=MOST_MARKS)]
+CommentAnswers = Annotated[tuple[CommentAnswer, ...], Meta(max_length=MOST_COMMENTS)]
 
 
 class SubmitPlan(ChangeArguments, frozen=True, kw_only=True):
@@ -29,6 +32,8 @@ class SubmitPlan(ChangeArguments, frozen=True, kw_only=True):
     """The whole plan; `plan.submit` judges it after the turn."""
     obligations: GivenMappings | None = None
     """A mapping for each obligation of the spec, as `feature.get_context` numbers them."""
+    comments: CommentAnswers = ()
+    """Your word about each comment of a person, by its number: done, or declined with a reason."""
 
 
 class SubmitPatch(ChangeArguments, frozen=True, kw_only=True):
@@ -37,6 +42,8 @@ class SubmitPatch(ChangeArguments, frozen=True, kw_only=True):
     worktree needs none: AOP computes the diff itself."""
     qa_index: Marks = ()
     """QA's marks for hunks of the QA index; `qa.test_index_update` judges them after the turn."""
+    comments: CommentAnswers = ()
+    """Your word about each comment of a person, as in `submit_plan`."""
 
 
 class SubmitNote(ChangeArguments, frozen=True, kw_only=True):
@@ -44,6 +51,8 @@ class SubmitNote(ChangeArguments, frozen=True, kw_only=True):
     """A text for people, in place of a proposal."""
     qa_index: Marks = ()
     """QA's marks for hunks of the QA index, as in `submit_patch`; they also count for a turn that edits files."""
+    comments: CommentAnswers = ()
+    """Your word about each comment of a person, as in `submit_plan`; it also counts for a turn that edits files."""
 
 
 class SubmitRequest(ChangeArguments, frozen=True, kw_only=True):
@@ -67,7 +76,7 @@ class ProposalResult(Struct, frozen=True, kw_only=True):
 def submit_plan(call: Call, arguments: SubmitPlan) -> Outcome:
     """Store a plan as the answer of this turn."""
     plan = {name: value for name, value in msgspec.to_builtins(arguments.plan).items() if value is not None}
-    answer: dict[str, Any] = {"type": "PLAN_SUBMISSION", "plan": plan}
+    answer: dict[str, Any] = {"type": "PLAN_SUBMISSION", "plan": plan, **_words(arguments)}
     if arguments.obligations is not None:
         answer["obligations"] = msgspec.to_builtins(arguments.obligations)
     return _store_proposal(call, arguments, _mask(call, answer))
@@ -93,7 +102,12 @@ def submit_request(call: Call, arguments: SubmitRequest) -> Outcome:
 
 
 def _marks(arguments: SubmitPatch | SubmitNote) -> dict[str, Any]:
-    return {"qa_index": msgspec.to_builtins(arguments.qa_index)} if arguments.qa_index else {}
+    marks = {"qa_index": msgspec.to_builtins(arguments.qa_index)} if arguments.qa_index else {}
+    return {**marks, **_words(arguments)}
+
+
+def _words(arguments: SubmitPlan | SubmitPatch | SubmitNote) -> dict[str, Any]:
+    return {"comments": msgspec.to_builtins(arguments.comments)} if arguments.comments else {}
 
 
 def _mask(call: Call, answer: Mapping[str, Any]) -> Any:

@@ -7,14 +7,18 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
+from aop.core.errors import Json
 from aop.core.ids import FeatureId
+from aop.core.redaction.redactor import mask_json
 from aop.core.structs import copy_fields
 from aop.kernel.config.policy import Sessions
+from aop.kernel.features.work_requests import forget_wait
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, committed, feature_named, the_feature
 from aop.kernel.gateway.role_sets import SYSTEM
 from aop.kernel.record.documents.runs import NewestRun
-from aop.kernel.record.documents.usage import FeatureUsage, OpenTurn, Spending, Usage, Worker
+from aop.kernel.record.documents.usage import FeatureUsage, OpenTurn, Spending, Trouble, Usage, Worker
 from aop.kernel.record.port import Snapshot, Transaction
+from aop.kernel.record.requests import own_wait_name
 from aop.kernel.record.role_sessions import ROLES, SessionId, program_session, renew_roles
 from aop.kernel.record.spending import spent_in, spent_on, with_turn
 
@@ -64,6 +68,10 @@ class RecordTurnArguments(BeginTurnArguments, frozen=True, kw_only=True):
     """The cost as the agent reports it; null without a report."""
     answered: bool = True
     """Whether it gave a usable answer."""
+    model_provider: Annotated[str, Meta(max_length=200)] = ""
+    """The provider of its model; a turn that it answered ends the row of waits for it."""
+    trouble: Trouble | None = None
+    """The trouble of that provider that ended the turn; null without any."""
     session: SessionId | None = None
     """The id of the agent's session, if it can go on in the next turn."""
 
@@ -83,6 +91,10 @@ def record_turn(call: Call, arguments: RecordTurnArguments, tx: Transaction) -> 
     known = tx.get(FeatureUsage, name) or FeatureUsage(version=0, feature_id=name)
     usage = with_turn(known, arguments.worker, arguments.run, arguments.usage)
     tx.put(usage, name)
+    begun = tx.get(OpenTurn, arguments.turn) if arguments.answered else None
+    if begun is not None:
+        for provider in (arguments.model_provider, own_wait_name(arguments.model_provider, name)):
+            forget_wait(tx, provider, began_at=begun.began_at)
     tx.remove(OpenTurn, arguments.turn)
     if arguments.worker in ROLES:
         renew_roles(tx, name, now=call.kernel.now(), sessions={arguments.worker: arguments.session or ""})
@@ -96,9 +108,15 @@ def record_turn(call: Call, arguments: RecordTurnArguments, tx: Transaction) -> 
             model=arguments.model,
             answered=arguments.answered,
             usage=msgspec.to_builtins(arguments.usage),
+            **({"trouble": _masked(call, arguments.trouble)} if arguments.trouble else {}),
         )
     )
     return RecordTurnResult(feature_id=name, feature=spent_on(usage), run=spent_in(arguments.run, tx.all(FeatureUsage)))
+
+
+def _masked(call: Call, trouble: Trouble) -> Json:
+    masked: Json = mask_json(msgspec.to_builtins(trouble), call.kernel.redact)
+    return masked
 
 
 TOOLS = (

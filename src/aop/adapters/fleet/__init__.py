@@ -1,0 +1,1 @@
+"""Fleet: queues in PostgreSQL, the workers of other machines, and their gate runs."""

@@ -1,0 +1,89 @@
+"""Claims: the runs that this worker takes out of its queues.
+
+DBOS looks into a queue by a clock of its own and with one limit for all processes. A worker looks when the database
+tells that a run waits, and has places of its own; claiming, executing and fencing are those of DBOS.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+from uuid import uuid4
+
+from dbos import DBOS
+from dbos._core import execute_dequeued_workflow
+from dbos._dbos import _get_dbos_instance
+
+MOST_LOOKS = 400
+"""How often all workers together look into the queues, in a second."""
+SHORTEST_PAUSE = 0.02
+IDLE_SECONDS = 1.0
+"""A worker that is told of nothing looks all the same: a notice can get lost with a connection."""
+
+
+class Claims:
+    """Takes runs while there are free places, until told to stop."""
+
+    def __init__(
+        self, queues: Sequence[str], places: int, workers: Callable[[], int], executor: str, version: str
+    ) -> None:
+        self._queues = tuple(queues)
+        self._places = places
+        self._workers = workers
+        self._executor = executor
+        self._version = version
+        self._wake = threading.Event()
+        self._stopped = threading.Event()
+
+    def wake(self) -> None:
+        """Look soon: a run waits, or a place is free again."""
+        self._wake.set()
+
+    def busy(self) -> int:
+        """Return how many runs are active here."""
+        active = _internals("_active_workflows_set")
+        return sum(int(active.count_for_queue(name)) for name in self._queues)
+
+    def stop(self) -> None:
+        """Take no further run."""
+        self._stopped.set()
+        self._wake.set()
+
+    def take(self) -> None:
+        """Look into the queues until stopped; all workers together never look more often than they may."""
+        while not self._stopped.is_set():
+            pause = max(SHORTEST_PAUSE, self._workers() * len(self._queues) / MOST_LOOKS)
+            if self._stopped.wait(pause):
+                return
+            self._wake.wait(max(0.0, IDLE_SECONDS - pause))
+            self._wake.clear()
+            if not self._stopped.is_set() and self.busy() < self._places:
+                self._look()
+
+    def _look(self) -> None:
+        for name in self._queues:
+            try:
+                self._claim(name)
+            except Exception as error:  # noqa: BLE001 - whatever the database or DBOS says, the next look tries again
+                DBOS.logger.warning(f"The queue {name} could not be looked into: {error}")
+                time.sleep(SHORTEST_PAUSE)
+
+    def _claim(self, name: str) -> None:
+        database = _internals("_sys_db")
+        queue = database.get_queue(name)
+        if queue is None:
+            return
+        setattr(queue, "_worker_concurrency", self._places)  # noqa: B010 - the limit in the database is for all workers
+        owner = str(uuid4())
+        claimed, _ = database.start_queued_workflows(
+            queue, self._executor, self._version, None, self.busy(), owner_xid=owner
+        )
+        for status in database.get_workflow_statuses(claimed) if claimed else ():
+            execute_dequeued_workflow(_get_dbos_instance(), status, owner)
+
+
+def _internals(name: str) -> Any:
+    """Return a part of DBOS that is not public; a test pins what is used of it."""
+    return getattr(_get_dbos_instance(), name)

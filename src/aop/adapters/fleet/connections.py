@@ -1,0 +1,75 @@
+"""Connections of workers and leaders to the database of the platform."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import psycopg
+
+from aop.adapters.storage.record.choice import DATABASE, SCHEMES
+from aop.adapters.storage.record.postgres.place import Place
+from aop.core.errors import DatabaseUnavailable, PoolerUnsupported
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+_PATIENCE = {
+    "connect_timeout": "2",
+    "keepalives_idle": "1",
+    "keepalives_interval": "1",
+    "keepalives_count": "2",
+    "tcp_user_timeout": "2000",
+}
+"""A cut link is noticed within two seconds, not after the hours that TCP allows."""
+
+
+def platform_address(environ: Mapping[str, str]) -> str:
+    """Return the address of the platform's database. Raises: DatabaseUnavailable."""
+    url = environ.get(DATABASE, "")
+    if url.partition("://")[0] not in SCHEMES or "://" not in url:
+        raise DatabaseUnavailable(f"in {DATABASE}", "it is not set, or does not begin with postgresql://")
+    return url
+
+
+def shown_address(url: str) -> str:
+    """Return an address without user, password and options."""
+    return Place(url=url, name="", home="").shown
+
+
+def impatient(url: str) -> str:
+    """Return an address whose connections notice a cut link at once; options that it has stay."""
+    parts = urlsplit(url)
+    options = {**_PATIENCE, **dict(parse_qsl(parts.query))}
+    return urlunsplit(parts._replace(query=urlencode(options)))
+
+
+def engine_address(url: str) -> str:
+    """Return an address as SQLAlchemy takes it."""
+    _scheme, _, rest = impatient(url).partition("://")
+    return f"postgresql+psycopg://{rest}"
+
+
+def connect(url: str) -> Connection:
+    """Open a connection that ends with the caller. Raises: DatabaseUnavailable."""
+    try:
+        return psycopg.connect(impatient(url), autocommit=True, application_name="aop-fleet")
+    except psycopg.Error as error:
+        raise DatabaseUnavailable(shown_address(url), first_line(error)) from error
+
+
+def refuse_pooler(connection: Connection, url: str) -> None:
+    """Refuse a pooler that gives each transaction another connection. Raises: PoolerUnsupported."""
+    pid = connection.info.backend_pid
+    # A pooler tells a client its own number instead of the backend's; and settings of a session do not last.
+    connection.execute("SET aop.session = 'kept'")
+    found = [
+        connection.execute("SELECT pg_backend_pid(), current_setting('aop.session', true)").fetchone() for _ in range(3)
+    ]
+    if any(row != (pid, "kept") for row in found):
+        raise PoolerUnsupported(shown_address(url))
+
+
+def first_line(error: object) -> str:
+    """Return the first line of what the database said."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

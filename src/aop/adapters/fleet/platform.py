@@ -1,0 +1,244 @@
+"""Platform: the queues and workers of many machines, in one database."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Self
+
+import msgspec
+import psycopg
+from msgspec import Struct
+
+from aop.adapters.fleet.connections import Connection, connect, engine_address, first_line, refuse_pooler, shown_address
+from aop.adapters.fleet.platform_shape import APPLICATION, MIGRATIONS, QUEUES, RUNS, WORKER_RIGHTS, WORKER_ROLE
+from aop.core.errors import (
+    DatabaseNotAop,
+    DatabaseUnavailable,
+    PlatformMissing,
+    RecordTooNew,
+    UnknownWorker,
+    WorkerVersion,
+)
+
+POLL_SECONDS = 1.0
+"""How often DBOS itself would look into a queue; a worker of AOP looks when it is told, and by its own clock."""
+_MIGRATING = 0x616F7002
+"""The number of the advisory lock under which the platform is made."""
+DEAD_SECONDS = 3.0
+"""A worker without a beat for so long is dead, whatever else."""
+
+
+class WorkerRow(Struct, frozen=True, kw_only=True):
+    """A worker as `aop workers` lists it."""
+
+    id: str
+    host: str
+    queues: tuple[str, ...]
+    places: int
+    busy: int
+    state: str
+    """`live`, `draining` or `gone`."""
+    seen_seconds: float
+    version: str
+    labels: dict[str, str]
+
+
+class QueueRow(Struct, frozen=True, kw_only=True):
+    """A queue as `aop platform status` lists it."""
+
+    name: str
+    waiting: int
+    running: int
+    oldest_seconds: float
+
+
+class RepositoryRow(Struct, frozen=True, kw_only=True):
+    """A repository whose record is in the database."""
+
+    name: str
+    leader: str | None
+    features: dict[str, int]
+    """How many features have each status."""
+    questions: int
+    """How many questions are open."""
+
+
+class Platform:
+    """The platform in one database, over one connection."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self.connection: Connection = connect(url)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        self.connection.close()
+
+    def make(self) -> bool:
+        """Make the tables and queues, or bring them up to date; tell whether anything changed.
+
+        Raises: DatabaseUnavailable, PoolerUnsupported, RecordTooNew, DatabaseNotAop.
+        """
+        refuse_pooler(self.connection, self._url)
+        try:
+            before = self._shape()
+            if before is not None and before[0] > len(MIGRATIONS):
+                raise RecordTooNew(f"The platform was made by a newer AOP: it has shape {before[0]}.", shape=before[0])
+            self._make_engine()
+            with self.connection.transaction():
+                self.connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
+                self._migrate()
+                self._grant()
+        except psycopg.Error as error:
+            raise DatabaseUnavailable(shown_address(self._url), first_line(error)) from error
+        return before != (len(MIGRATIONS), RUNS)
+
+    def check(self) -> None:
+        """Check that the platform is there, for runs of this shape. Raises: PlatformMissing, WorkerVersion."""
+        shape = self._shape()
+        if shape is None or shape[0] < len(MIGRATIONS):
+            raise PlatformMissing(f"The database {shown_address(self._url)} has no queues for workers.")
+        if shape[1] != RUNS:
+            raise WorkerVersion(RUNS, shape[1])
+
+    def workers(self) -> tuple[WorkerRow, ...]:
+        """Return all workers, those that are gone too, oldest first."""
+        rows = self.connection.execute(
+            "SELECT id, host, queues, places, busy, version, labels, drains,"
+            " gone IS NOT NULL OR beat < clock_timestamp() - make_interval(secs => %s),"
+            " extract(epoch FROM clock_timestamp() - beat)::float8 FROM fleet.workers ORDER BY began, id",
+            (DEAD_SECONDS,),
+        ).fetchall()
+        return tuple(_worker_row(row) for row in rows)
+
+    def stranded(self) -> int:
+        """Return how many runs wait for a shape that neither the platform nor a living worker has."""
+        return self._number(
+            "SELECT count(*) FROM dbos.workflow_status WHERE application_name = %s"
+            " AND status IN ('ENQUEUED', 'PENDING')"
+            " AND application_version <> 'runs-' || (SELECT runs FROM fleet.shape)"
+            " AND application_version NOT IN (SELECT 'runs-' || runs FROM fleet.workers WHERE gone IS NULL)",
+            (APPLICATION,),
+        )
+
+    def queues(self) -> tuple[QueueRow, ...]:
+        """Return the queues, with how many runs wait and are active."""
+        rows = self.connection.execute(
+            "SELECT q.name, count(*) FILTER (WHERE s.status = 'ENQUEUED'),"
+            " count(*) FILTER (WHERE s.status = 'PENDING'), coalesce(extract(epoch FROM clock_timestamp()) * 1000"
+            " - min(s.created_at) FILTER (WHERE s.status = 'ENQUEUED'), 0)::float8 / 1000"
+            " FROM dbos.queues q LEFT JOIN dbos.workflow_status s ON s.queue_name = q.name"
+            " AND s.status IN ('ENQUEUED', 'PENDING') WHERE q.application_name = %s GROUP BY q.name ORDER BY q.name",
+            (APPLICATION,),
+        ).fetchall()
+        return tuple(
+            QueueRow(name=name, waiting=waiting, running=running, oldest_seconds=round(float(oldest), 1))
+            for name, waiting, running, oldest in rows
+        )
+
+    def repositories(self) -> tuple[RepositoryRow, ...]:
+        """Return the repositories whose record is in this database, with what waits there."""
+        if not self._number(
+            "SELECT count(*) FROM pg_tables WHERE schemaname = 'aop' AND tablename = 'repositories'", ()
+        ):
+            return ()
+        rows = self.connection.execute(
+            "SELECT r.name, d.kind, d.body::json ->> 'status', count(d.key) FROM aop.repositories r"
+            " LEFT JOIN aop.all_documents d ON d.repository = r.number AND (d.kind = 'feature' OR d.kind = 'question'"
+            " AND d.body::json ->> 'answer' IS NULL AND coalesce(d.body::json ->> 'closed_because', '') = '')"
+            " WHERE r.state = 'active' GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+        ).fetchall()
+        found: dict[str, RepositoryRow] = {}
+        for name, kind, status, number in rows:
+            known = found.setdefault(name, RepositoryRow(name=name, leader=None, features={}, questions=0))
+            if kind == "feature":
+                known.features[status] = number
+            elif kind == "question":
+                found[name] = msgspec.structs.replace(known, questions=known.questions + number)
+        return tuple(found.values())
+
+    def drain(self, worker: str) -> None:
+        """Have a worker end when its current runs have ended. Raises: UnknownWorker."""
+        done = self.connection.execute(
+            "UPDATE fleet.workers SET drains = true WHERE id = %s AND gone IS NULL AND"
+            " beat > clock_timestamp() - make_interval(secs => %s)",
+            (worker, DEAD_SECONDS),
+        )
+        if done.rowcount == 0:
+            raise UnknownWorker(worker)
+
+    def _number(self, sql: str, values: Sequence[Any]) -> int:
+        row = self.connection.execute(sql, values).fetchone()
+        return int(row[0]) if row else 0
+
+    def _shape(self) -> tuple[int, int] | None:
+        """Return the shapes of the tables and of runs; None for a database without a platform."""
+        found = self.connection.execute("SELECT to_regclass('fleet.shape') IS NOT NULL").fetchone()
+        if found is None or not found[0]:
+            return None
+        row = self.connection.execute("SELECT shape, runs FROM fleet.shape").fetchone()
+        return (int(row[0]), int(row[1])) if row else None
+
+    def _make_engine(self) -> None:
+        """Have DBOS make its tables, and the queues, once."""
+        # DBOS takes long to import, and most uses of the platform need none of it.
+        from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer
+
+        DBOS.migrate(engine_address(self._url))
+        client = DBOSClient(
+            system_database_url=engine_address(self._url),
+            serializer=DBOSPortableJSONSerializer(),
+            application_name=APPLICATION,
+        )
+        try:
+            for name in QUEUES:
+                # Each worker has places of its own; no limit is shared, because claims in conflict slow all down.
+                client.register_queue(
+                    name, worker_concurrency=1, polling_interval_sec=POLL_SECONDS, on_conflict="always_update"
+                )
+        finally:
+            client.destroy()
+
+    def _grant(self) -> None:
+        """Give the role of workers what they need, and nothing of the record; made where the user may make roles."""
+        run = self.connection.execute
+        if not self._number("SELECT count(*) FROM pg_roles WHERE rolname = %s", (WORKER_ROLE,)):
+            may = self._number(
+                "SELECT count(*) FROM pg_roles WHERE rolname = current_user AND (rolsuper OR rolcreaterole)", ()
+            )
+            if not may:
+                return
+            run(f"CREATE ROLE {WORKER_ROLE} NOLOGIN")
+        for right in WORKER_RIGHTS:
+            run(f"GRANT {right} TO {WORKER_ROLE}")
+
+    def _migrate(self) -> None:
+        run = self.connection.execute
+        shape = self._shape()
+        if shape is None:
+            if self._number("SELECT count(*) FROM pg_namespace WHERE nspname = 'fleet'", ()):
+                raise DatabaseNotAop("The database has a schema `fleet` that AOP did not make.")
+            run("CREATE SCHEMA fleet")
+            run("CREATE TABLE fleet.shape (shape integer NOT NULL, runs integer NOT NULL)")
+            run("INSERT INTO fleet.shape VALUES (0, 0)")
+        for script in MIGRATIONS[shape[0] if shape else 0 :]:
+            run(script)
+        run("UPDATE fleet.shape SET shape = %s, runs = %s", (len(MIGRATIONS), RUNS))
+
+
+def _worker_row(row: Sequence[Any]) -> WorkerRow:
+    name, host, queues, places, busy, version, labels, drains, gone, seen = row
+    return WorkerRow(
+        id=name,
+        host=host,
+        queues=tuple(queues),
+        places=places,
+        busy=0 if gone else busy,
+        state="gone" if gone else "draining" if drains else "live",
+        seen_seconds=round(float(seen), 1),
+        version=version,
+        labels=json.loads(labels),
+    )

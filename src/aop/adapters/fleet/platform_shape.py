@@ -1,0 +1,77 @@
+"""Platform shape: tables and triggers, numbered; a released number never changes.
+
+They are in a schema of their own, `fleet`, beside that of the record, to which a worker has no right.
+"""
+
+from __future__ import annotations
+
+RUNS = 1
+"""The number of the shape of runs: what orders and answers look like. A worker serves one number."""
+APPLICATION = "aop-fleet"
+VERSION = f"runs-{RUNS}"
+QUEUES = ("gates",)
+"""The queues of the platform: what can be asked for from other machines."""
+QUEUED, ENDED = "aop_queued", "aop_ended"
+"""The channels on which the database tells of runs that wait, and of runs that ended."""
+
+WORKER_ROLE = "aop_worker"
+"""The role of workers, which users of the database are made members of."""
+WORKER_RIGHTS = (
+    "USAGE ON SCHEMA dbos, fleet",
+    "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA dbos",
+    "USAGE ON ALL SEQUENCES IN SCHEMA dbos, fleet",
+    "SELECT ON fleet.shape",
+    "SELECT, UPDATE ON fleet.judge",
+    "SELECT, INSERT, UPDATE, DELETE ON fleet.workers, fleet.logs",
+)
+"""Queues, logs and the rows of workers; nothing in the schema `aop`, which has the record."""
+
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE fleet.workers (
+        id text COLLATE "C" PRIMARY KEY,
+        host text NOT NULL,
+        queues text[] NOT NULL,
+        places integer NOT NULL,
+        busy integer NOT NULL DEFAULT 0,
+        runs integer NOT NULL,
+        version text NOT NULL,
+        labels text NOT NULL,
+        began timestamptz NOT NULL DEFAULT clock_timestamp(),
+        beat timestamptz NOT NULL DEFAULT clock_timestamp(),
+        drains boolean NOT NULL DEFAULT false,
+        gone timestamptz
+    );
+    CREATE INDEX workers_living ON fleet.workers (id) WHERE gone IS NULL;
+
+    CREATE TABLE fleet.judge (
+        place integer PRIMARY KEY CHECK (place = 1),
+        worker text NOT NULL,
+        until timestamptz NOT NULL
+    );
+    INSERT INTO fleet.judge VALUES (1, '', clock_timestamp());
+
+    CREATE TABLE fleet.logs (
+        run text COLLATE "C" NOT NULL,
+        worker text COLLATE "C" NOT NULL,
+        path text COLLATE "C" NOT NULL,
+        start bigint NOT NULL,
+        content bytea NOT NULL,
+        number bigint GENERATED ALWAYS AS IDENTITY,
+        PRIMARY KEY (run, worker, path, start)
+    );
+    CREATE INDEX logs_in_order ON fleet.logs (run, number);
+
+    CREATE FUNCTION fleet.tell_of_run() RETURNS trigger LANGUAGE plpgsql AS '
+    BEGIN
+        IF NEW.status = ''ENQUEUED'' THEN
+            PERFORM pg_notify(''aop_queued'', coalesce(NEW.queue_name, ''''));
+        ELSIF NEW.status <> ''PENDING'' THEN
+            PERFORM pg_notify(''aop_ended'', left(NEW.workflow_uuid, 200));
+        END IF;
+        RETURN NULL;
+    END';
+    CREATE TRIGGER aop_tell_of_run AFTER INSERT OR UPDATE OF status ON dbos.workflow_status
+        FOR EACH ROW WHEN (NEW.application_name = 'aop-fleet') EXECUTE FUNCTION fleet.tell_of_run();
+    """,
+)

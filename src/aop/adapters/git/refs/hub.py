@@ -1,0 +1,85 @@
+"""Hub: the git repository through which commits reach other machines.
+
+It is any git URL. AOP writes nothing there but refs below `refs/aop/`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
+
+from aop.adapters.git.process.output import object_id
+from aop.adapters.git.process.program import ANY_CODE, GitDir
+from aop.adapters.git.refs.remotes import ONLY_THIS, reach
+from aop.core.errors import Fault, HubUnavailable
+from aop.core.ids import CommitId
+
+HUB = "AOP_HUB"
+REFS = "refs/aop/gates"
+_SCHEMES = ("file", "https", "ssh")
+
+
+def hub_address(environ: Mapping[str, str]) -> str:
+    """Return the address of the hub; empty if none is set. Raises: HubUnavailable for one that cannot be used."""
+    url = environ.get(HUB, "")
+    if not url:
+        return ""
+    if os.path.isabs(url):
+        return f"file://{url}"
+    is_short = "://" not in url and "@" in url.partition(":")[0] and not url.startswith("-")
+    if not is_short and url.partition("://")[0] not in _SCHEMES:
+        raise HubUnavailable(f"{HUB} is not an address of git: it begins with file://, https:// or ssh://.")
+    if not is_short and urlsplit(url).password:
+        # Orders name the hub, and are rows of a database.
+        raise HubUnavailable(f"{HUB} holds a password.", hint="Leave it to git's credential helper, or use ssh.")
+    return url
+
+
+class Hub:
+    """One hub, as seen from one repository."""
+
+    def __init__(self, git: GitDir, environ: Mapping[str, str], url: str, flush_objects: Callable[[], None]) -> None:
+        self._git = git
+        self._environ = environ
+        self.url = url
+        self._flush_objects = flush_objects
+
+    def push(self, commit: CommitId, name: str) -> str:
+        """Have a commit at the hub, under a ref of that name; return the ref. Raises: HubUnavailable."""
+        ref = f"{REFS}/{name}"
+        settings = [word for setting in ONLY_THIS for word in ("-c", setting)]
+        words = ("push", "--quiet", "--no-follow-tags", "--no-signed", "--recurse-submodules=no", "--no-verify")
+        self._reach("be written", *settings, *words, "--", self.url, f"+{object_id(commit)}:{ref}")
+        return ref
+
+    def fetch(self, commit: CommitId, ref: str) -> None:
+        """Have a commit here that the hub has: by its ref, or by its id where that was forced elsewhere.
+
+        Raises: HubUnavailable if the hub is out of reach or has no such commit.
+        """
+        if self.has(commit):
+            return
+        words = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--")
+        # Under a name of its own, so that no run takes it from another one.
+        own = f"refs/aop/ordered/{object_id(commit)}"
+        try:
+            self._reach("be read", *words, self.url, f"+{ref}:{own}")
+        except HubUnavailable:
+            self._reach("be read", *words, self.url, f"+{commit}:{own}")
+        if not self.has(commit):
+            self._reach("be read", *words, self.url, f"+{commit}:{own}")
+        self._flush_objects()
+
+    def has(self, commit: CommitId) -> bool:
+        """Tell whether a commit is here."""
+        return self._git.run("cat-file", "-e", f"{object_id(commit)}^{{commit}}", fine=ANY_CODE).code == 0
+
+    def _reach(self, what: str, *words: str) -> None:
+        try:
+            ran = reach(self._git, self._environ, *words)
+        except Fault as fault:
+            raise HubUnavailable(f"The hub cannot {what}: {fault}") from fault
+        if ran.code:
+            said = self._git.clean_message(ran.err.replace(self.url, "the hub"))
+            raise HubUnavailable(f"The hub cannot {what}: {said or f'git ended with {ran.code}'}")

@@ -1,0 +1,1 @@
+"""Record on PostgreSQL: one database for many repositories."""

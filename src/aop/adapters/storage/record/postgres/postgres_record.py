@@ -1,0 +1,255 @@
+"""PostgreSQL record: many repositories, with one writer at a time in each."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from aop.adapters.storage.record.postgres.leadership import PostgresLeases
+from aop.adapters.storage.record.postgres.lock_session import FENCES, LockSession
+from aop.adapters.storage.record.postgres.place import Place
+from aop.adapters.storage.record.postgres.postgres_database import BEGIN, PostgresDatabase, Session
+from aop.adapters.storage.record.postgres.postgres_shape import migrate
+from aop.adapters.storage.record.views import View, savepoint
+from aop.adapters.storage.record.writes import Changes, append_write
+from aop.core.errors import Fault, HubMissing, RecordElsewhere, RecordMoved, RecordUnavailable
+from aop.kernel.record.documents.base import Document
+from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.record.port import Snapshot, Transaction, UnshownKind
+
+State = Literal["arriving", "active", "moved"]
+_WRITERS = 0x616F70
+"""The class of the advisory locks that writers hold; the second half is the number of the repository."""
+_DURABLE = "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"
+_NUMBER_AND_HOME = "SELECT number, home, shared FROM aop.repositories WHERE name = ?"
+
+
+class _Numbers(Struct, frozen=True, kw_only=True):
+    """The rows that are ours."""
+
+    repository: int
+    machine: int
+    is_shared: bool
+
+
+class _MachinesView(View):
+    """A view of a record whose changes several machines show, each on its own disk."""
+
+    def __init__(self, sql: Session, changes: Changes, features: list[FeatureState]) -> None:
+        super().__init__(sql, changes)
+        self._features = features
+
+    def put(self, document: Document, key: str) -> None:
+        super().put(document, key)
+        if isinstance(document, FeatureState):
+            self._features.append(document)
+
+    def mark_unshown(self, kind: UnshownKind, key: str) -> None:
+        """Note it for each machine; each stamp is new and never used again."""
+        self._sql.execute(
+            "DELETE FROM aop.all_unshown WHERE repository = aop.own_number() AND kind = ? AND key = ?", (kind, key)
+        )
+        self._sql.execute(
+            "INSERT INTO aop.all_unshown (machine, kind, key)"
+            " SELECT number, ?, ? FROM aop.machines WHERE repository = aop.own_number()",
+            (kind, key),
+        )
+
+
+class PostgresRecord:
+    """Implements `aop.kernel.record.port.Record`."""
+
+    def __init__(self, place: Place, *, serves: State = "active") -> None:
+        self._place = place
+        self._serves = serves
+        """The state in which the record may be used."""
+        self._database = PostgresDatabase(place)
+        self._own = threading.local()
+        self._numbers: _Numbers | None = None
+        self.locks = LockSession(self._database, self.number)
+        """The locks of the database that processes of this repository hold."""
+        self.publish: Callable[[Sequence[FeatureState]], None] = lambda _states: None
+        """Called before a change of features is committed, with what they are then."""
+
+    @contextmanager
+    def read(self) -> Iterator[Snapshot]:
+        current = self._current()
+        if current is not None:
+            yield View(current)
+            return
+        with self._begun("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as session:
+            yield View(session)
+
+    @contextmanager
+    def write(self, *, durable: bool = True) -> Iterator[Transaction]:
+        current = self._current()
+        if current is not None:
+            changes: Changes = self._own.changes
+            with savepoint(current, changes, current.check):
+                yield _MachinesView(current, changes, self._own.features)
+            return
+        # Waiters get the lock in the order in which they came; it ends with the transaction or the connection.
+        lock = f"SELECT pg_advisory_xact_lock({_WRITERS}, {self.number()})"
+        haste = _DURABLE if durable else "SET LOCAL synchronous_commit = off"
+        with self._begun(BEGIN, lock, haste, fences=self.locks.fences()) as session:
+            self._own.session, self._own.changes, self._own.features = session, {}, []
+            try:
+                yield _MachinesView(session, self._own.changes, self._own.features)
+                self.publish(self._own.features)
+                append_write(session, self._own.changes)
+                session.commit()
+            finally:
+                self._own.session = None
+
+    @contextmanager
+    def statements(self) -> Iterator[Session]:
+        """Change the tables themselves, as a move does; committed at the end."""
+        with self.write():
+            session = self._current()
+            if session is None:
+                raise Fault("The record is not being written.")
+            yield session
+
+    def set_state(self, state: State) -> None:
+        """Say what the record is for from now on; who opened it for something else is refused."""
+        number = self.number()
+        with self._database.session(BEGIN) as session:
+            session.execute("UPDATE aop.repositories SET state = ? WHERE number = ?", (state, number))
+            session.commit()
+        self._serves = state
+
+    def state(self) -> State:
+        """Return what the record is for."""
+        self.number()
+        with self._database.session(BEGIN) as session:
+            return self._read_state(session)
+
+    def adopt(self) -> str:
+        """Make this folder the home of the record; return the home that it had."""
+        with self._database.session(BEGIN) as session:
+            migrate(session)
+            row = session.execute(_NUMBER_AND_HOME, (self._place.name,)).fetchone()
+            if row is None:
+                raise RecordUnavailable(f"The database has no record of `{self._place.name}`.")
+            session.execute(
+                "UPDATE aop.repositories SET home = ?, shared = false WHERE number = ?", (self._place.home, row[0])
+            )
+            session.commit()
+        return str(row[1])
+
+    @property
+    def is_shared(self) -> bool:
+        """Tell whether other machines could work with the record when it was opened."""
+        return self._own_numbers().is_shared
+
+    def share(self) -> None:
+        """Let other machines work with the record: all work is at the hub."""
+        number = self.number()
+        with self._database.session(BEGIN) as session:
+            session.execute("UPDATE aop.repositories SET shared = true WHERE number = ? AND NOT shared", (number,))
+            session.commit()
+
+    def stamp(self) -> object:
+        """Return a value that differs after a change: the numbers at the ends of the two chains."""
+        with self._begun(BEGIN) as session:
+            return session.execute("SELECT (SELECT max(seq) FROM journal), (SELECT max(number) FROM writes)").fetchone()
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.locks.close()
+        self._database.close()
+
+    def number(self) -> int:
+        """Return the number of the repository, registered at first use in a database that has the shape."""
+        return self._own_numbers().repository
+
+    def leases(self) -> PostgresLeases:
+        """Return the lease of the repository's supervisor."""
+        return PostgresLeases(self._database, self._place.name)
+
+    def seconds(self) -> float:
+        """Return the seconds of the database's clock."""
+        sql = "SELECT extract(epoch FROM clock_timestamp())::float8"
+        current = self._current()
+        (seconds,) = self._database.answer(sql) if current is None else current.execute(sql).fetchall()[0]
+        return float(seconds)
+
+    def _end_sharing(self, session: Session, number: int) -> bool:
+        """Keep the record for the machine that has it, while no other one has ever joined. Raises: HubMissing."""
+        own = (number, self._place.home)
+        others = session.execute("SELECT 1 FROM aop.machines WHERE repository = ? AND home <> ?", own).fetchone()
+        ended = session.execute("UPDATE aop.repositories SET shared = false WHERE number = ? AND home = ?", own)
+        if others is not None or ended.rowcount != 1:
+            raise HubMissing(f"Several machines share the record of `{self._place.name}`, and no hub is set here.")
+        return False
+
+    def _current(self) -> Session | None:
+        """Return the session in which this thread is writing."""
+        return getattr(self._own, "session", None)
+
+    @contextmanager
+    def _begun(self, *begin: str, fences: Sequence[int] = ()) -> Iterator[Session]:
+        """Begin a transaction on our own rows, with one question to the database."""
+        own = self._own_numbers()
+        own_rows = (
+            f"SET LOCAL search_path = aop; SET LOCAL aop.repository = {own.repository};"
+            f" SET LOCAL aop.machine = {own.machine}"
+        )
+        lost = "".join(f", pg_try_advisory_xact_lock_shared({FENCES}, {fence})" for fence in fences)
+        state = f"SELECT state{lost} FROM aop.repositories WHERE number = {own.repository}"  # noqa: S608 (numbers)
+        with self._database.session(*begin, own_rows, state) as session:
+            self._check_begun(session.begun)
+            yield session
+
+    def _check_begun(self, row: tuple[Any, ...] | None) -> None:
+        if row is None:
+            raise Fault(f"The repository `{self._place.name}` is no longer in the database.")
+        self._check_state(row[0])
+        # Nobody who has taken the lock since then can have written: that takes the lock that this transaction holds.
+        if any(row[1:]):
+            raise Fault("The connection that held the locks of this call was lost; nothing was changed.")
+
+    def _read_state(self, session: Session) -> State:
+        sql = "SELECT state FROM aop.repositories WHERE number = ?"
+        row = session.execute(sql, (self.number(),)).fetchone()
+        if row is None:
+            raise Fault(f"The repository `{self._place.name}` is no longer in the database.")
+        state: State = row[0]
+        return state
+
+    def _check_state(self, state: State) -> None:
+        if state == self._serves:
+            return
+        if state == "moved":
+            raise RecordMoved("The record of this repository was moved out of the database.")
+        raise RecordMoved("The record of this repository has not arrived in the database as a whole.")
+
+    def _own_numbers(self) -> _Numbers:
+        if self._numbers is None:
+            with self._database.session(BEGIN) as session:
+                migrate(session)
+                self._numbers = self._registered(session)
+                session.commit()
+        return self._numbers
+
+    def _registered(self, session: Session) -> _Numbers:
+        place = self._place
+        session.execute(
+            "INSERT INTO aop.repositories (name, home, state) SELECT ?, ?, ?"
+            " WHERE NOT EXISTS (SELECT 1 FROM aop.repositories WHERE name = ?) ON CONFLICT DO NOTHING",
+            (place.name, place.home, self._serves, place.name),
+        )
+        ((number, home, is_shared),) = session.execute(_NUMBER_AND_HOME, (place.name,)).fetchall()
+        if is_shared and not place.is_shared:
+            is_shared = self._end_sharing(session, number)
+        if home != place.home and not is_shared:
+            raise RecordElsewhere(place.name, home)
+        mine = (number, place.home)
+        session.execute("INSERT INTO aop.machines (repository, home) VALUES (?, ?) ON CONFLICT DO NOTHING", mine)
+        found = session.execute("SELECT number FROM aop.machines WHERE repository = ? AND home = ?", mine)
+        ((machine,),) = found.fetchall()
+        return _Numbers(repository=int(number), machine=int(machine), is_shared=is_shared)

@@ -1,0 +1,89 @@
+"""`aop worker`: take gate runs of other machines, or let a worker end."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+from functools import partial
+from pathlib import Path
+
+from aop.adapters.machine.agent_signs import sign_of_agent
+from aop.cli.shell.exits import Exit
+from aop.cli.shell.terminal import Terminal
+from aop.core.errors import InvalidCliArgs, PersonRequired, WorkerVersion
+
+CACHE = "aop/worker"
+MOST_PLACES = 256
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("action", choices=("start", "drain"), nargs="?", default="start", help="default: start")
+    parser.add_argument("worker", nargs="?", metavar="ID", help="drain: the worker, as `aop workers` lists it")
+    parser.add_argument("--queues", default="gates", metavar="NAMES", help="what to take, by commas (default: gates)")
+    parser.add_argument("--places", type=int, default=1, metavar="N", help="how many at once (default: 1)")
+    parser.add_argument(
+        "--label", action="append", default=[], metavar="KEY=VALUE", help="shown by `aop workers`; may be repeated"
+    )
+    parser.add_argument("--cache", metavar="DIR", help=f"its clones (default: ~/.cache/{CACHE})")
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Work until a signal or a drain, or let another worker drain."""
+    if sign := sign_of_agent(os.environ):
+        raise PersonRequired(f"`aop worker` is for a person, and {sign}.", sign=sign)
+    if arguments.action == "drain":
+        return _drain(arguments.worker, terminal)
+    return _work(arguments, terminal)
+
+
+def _drain(worker: str | None, terminal: Terminal) -> int:
+    from aop.adapters.fleet.connections import platform_address
+    from aop.adapters.fleet.platform import Platform
+
+    if not worker:
+        raise InvalidCliArgs("`aop worker drain` needs the id of a worker.", hint="List them: aop workers")
+    with Platform(platform_address(os.environ)) as platform:
+        platform.check()
+        platform.drain(worker)
+    return terminal.done({"worker": worker}, f"{worker} ends when its current runs have ended.")
+
+
+def _work(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    from aop.adapters.fleet.platform_shape import QUEUES
+    from aop.adapters.fleet.worker import Worker, WorkerOptions, without_database
+    from aop.wiring.build import make_ready_for_threads, worker_call
+
+    queues = tuple(dict.fromkeys(arguments.queues.split(",")))
+    unknown = [name for name in queues if name not in QUEUES]
+    if unknown:
+        raise InvalidCliArgs(f"There is no queue `{unknown[0]}`.", hint=f"There is: {', '.join(QUEUES)}")
+    if not 1 <= arguments.places <= MOST_PLACES:
+        raise InvalidCliArgs(f"A worker has 1 to {MOST_PLACES} places, not {arguments.places}.")
+    options = WorkerOptions(
+        queues=queues, places=arguments.places, labels=_labels(arguments.label), cache=_cache(arguments.cache)
+    )
+    make_ready_for_threads()
+    call_for = partial(worker_call, without_database(os.environ), report=terminal.say)
+    worker = Worker(os.environ, options, call_for, terminal.say)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_told: worker.end())
+    worker.run()
+    if worker.liveness.platform_runs is not None:
+        raise WorkerVersion(worker.liveness.runs, worker.liveness.platform_runs)
+    return Exit.OK
+
+
+def _labels(words: list[str]) -> dict[str, str]:
+    labels = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not (name and equals):
+            raise InvalidCliArgs(f"`--label {word}` is not KEY=VALUE.")
+        labels[name] = value
+    return labels
+
+
+def _cache(named: str | None) -> Path:
+    return Path(named or f"~/.cache/{CACHE}").expanduser().absolute()

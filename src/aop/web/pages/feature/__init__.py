@@ -1,0 +1,1 @@
+"""Page of one feature: its review, trees, plan, evidence and history."""

