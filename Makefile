@@ -56,7 +56,7 @@ slow: $(INSTALLED) ## run the tests that take long, most of them whole runs of `
 # One after the other: each has a database and workers of its own, and waits for beats.
 fleet: $(INSTALLED) ## run gates on workers of other machines, and kill, freeze and cut them off (needs PostgreSQL, network namespaces)
 	$(COMPILE) src
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest tests/fleet -m fleet -x
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest tests/fleet -m fleet
 
 web: $(INSTALLED) ## drive the pages with a real Chromium, which has to be on this machine
 	$(PYTEST) tests/web/browser -m browser

@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-NETWORK = "10.213.47"
-"""Of private use; nothing outside of the bridge sees it."""
+NETWORKS = "10.213"
+"""Of private use; nothing outside of the bridge sees it. Each process has one of them, so that two can run at once."""
 
 
 class Hosts:
@@ -17,7 +17,8 @@ class Hosts:
     def __init__(self, count: int) -> None:
         self._count = count
         self._tag = f"{os.getpid() % 100_000}"
-        self.address = f"{NETWORK}.1"
+        self._network = f"{NETWORKS}.{os.getpid() % 250 + 1}"
+        self.address = f"{self._network}.1"
 
     def up(self) -> None:
         _ip("link", "add", self._bridge, "type", "bridge")
@@ -29,7 +30,7 @@ class Hosts:
             _ip("-n", host, "link", "set", "lo", "up")
             _ip("link", "add", self._link(number), "type", "veth", "peer", "name", "eth0", "netns", host)
             _ip("link", "set", self._link(number), "master", self._bridge)
-            _ip("-n", host, "addr", "add", f"{NETWORK}.{10 + number}/24", "dev", "eth0")
+            _ip("-n", host, "addr", "add", f"{self._network}.{10 + number}/24", "dev", "eth0")
             _ip("-n", host, "link", "set", "eth0", "up")
             self.join(number)
 
