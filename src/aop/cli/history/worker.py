@@ -7,11 +7,16 @@ import os
 import signal
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from aop.adapters.machine.agent_signs import sign_of_agent
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs, PersonRequired, WorkerVersion
+
+if TYPE_CHECKING:  # it brings DBOS along
+    from aop.adapters.fleet.runs.run_context import RunContext, RunKind
+    from aop.adapters.fleet.worker_engine import Perform
 
 CACHE = "aop/worker"
 MOST_PLACES = 256
@@ -52,8 +57,8 @@ def _drain(worker: str | None, terminal: Terminal) -> int:
 
 def _work(arguments: argparse.Namespace, terminal: Terminal) -> int:
     from aop.adapters.fleet.platform_shape import QUEUES
-    from aop.adapters.fleet.worker import Worker, WorkerOptions, without_database
-    from aop.wiring.build import make_ready_for_threads, worker_call
+    from aop.adapters.fleet.worker import Worker, WorkerOptions
+    from aop.wiring.build import make_ready_for_threads
 
     queues = tuple(dict.fromkeys(arguments.queues.split(",")))
     unknown = [name for name in queues if name not in QUEUES]
@@ -65,14 +70,26 @@ def _work(arguments: argparse.Namespace, terminal: Terminal) -> int:
         queues=queues, places=arguments.places, labels=_labels(arguments.label), cache=_cache(arguments.cache)
     )
     make_ready_for_threads()
-    call_for = partial(worker_call, without_database(os.environ), report=terminal.say)
-    worker = Worker(os.environ, options, call_for, terminal.say)
+    worker = Worker(os.environ, options, _kinds(queues), terminal.say)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_told: worker.end())
     worker.run()
     if worker.liveness.platform_runs is not None:
         raise WorkerVersion(worker.liveness.runs, worker.liveness.platform_runs)
     return Exit.OK
+
+
+def _kinds(queues: tuple[str, ...]) -> dict[str, RunKind]:
+    """Return the kinds of runs that the queues hold, by name."""
+    of_queue: dict[str, tuple[str, RunKind]] = {"gates": ("gate", _gate_runs)}
+    return dict(of_queue[name] for name in queues)
+
+
+def _gate_runs(context: RunContext) -> Perform:
+    from aop.adapters.fleet.runs.gate_runs import GateRuns
+    from aop.wiring.build import worker_call
+
+    return GateRuns(context, partial(worker_call, context.environ, report=context.say)).perform
 
 
 def _labels(words: list[str]) -> dict[str, str]:
