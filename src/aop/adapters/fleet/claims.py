@@ -16,11 +16,7 @@ from dbos import DBOS
 from dbos._core import execute_dequeued_workflow
 from dbos._dbos import _get_dbos_instance
 
-MOST_LOOKS = 400
-"""How often all workers together look into the queues, in a second."""
-SHORTEST_PAUSE = 0.02
-IDLE_SECONDS = 1.0
-"""A worker that is told of nothing looks all the same: a notice can get lost with a connection."""
+from aop.adapters.fleet.rules import SHORTEST_PAUSE, pause_after_look, wait_for_notice
 
 
 class Claims:
@@ -54,10 +50,10 @@ class Claims:
     def take(self) -> None:
         """Look into the queues until stopped; all workers together never look more often than they may."""
         while not self._stopped.is_set():
-            pause = max(SHORTEST_PAUSE, self._workers() * len(self._queues) / MOST_LOOKS)
+            pause = pause_after_look(self._workers(), len(self._queues))
             if self._stopped.wait(pause):
                 return
-            self._wake.wait(max(0.0, IDLE_SECONDS - pause))
+            self._wake.wait(wait_for_notice(pause))
             self._wake.clear()
             if not self._stopped.is_set() and self.busy() < self._places:
                 self._look()

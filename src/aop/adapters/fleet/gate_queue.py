@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import psycopg
 
 from aop.adapters.fleet.connections import Connection, engine_address, first_line, impatient
-from aop.adapters.fleet.platform import DEAD_SECONDS
 from aop.adapters.fleet.platform_shape import APPLICATION, ENDED, RUNS, VERSION
+from aop.adapters.fleet.rules import DEAD_SECONDS
 from aop.adapters.git.refs.hub import Hub
 from aop.core.errors import Json, WorkerFailed
 from aop.core.ids import CommitId

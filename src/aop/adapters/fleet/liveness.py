@@ -13,31 +13,31 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NoReturn
 
 import psycopg
 from msgspec import Struct
 
 from aop.adapters.fleet.connections import Connection, impatient
-from aop.adapters.fleet.platform import DEAD_SECONDS
 from aop.adapters.fleet.platform_shape import APPLICATION, QUEUED, RUNS
+from aop.adapters.fleet.rules import (
+    BEAT_SECONDS,
+    JUDGE_SECONDS,
+    LOCK_SECONDS,
+    RECONNECT_SECONDS,
+    WATCH_SECONDS,
+    Contact,
+    is_dead,
+)
 from aop.adapters.processes.orphans import end_children
 from aop.core.version import VERSION
 
-BEAT_SECONDS = 0.8
-LOCK_SECONDS = 1.8
-"""Without a beat for so long, a free lock is the sign of an ended session."""
-FENCE_SECONDS = 2.4
-"""A worker ends what reaches the network so long after its last beat: before another may begin it."""
-ALONE_SECONDS = 60.0
-"""For so long a worker goes on without the database; a restart of PostgreSQL costs no run."""
-JUDGE_SECONDS = 1.8
 KEPT_SECONDS = 86_400.0
 SWEEP_SECONDS = 60.0
 FENCED = 75
 """The exit code of a worker that was declared dead, or had no database for too long."""
 _LOCK = "hashtextextended(%s, 77)"
-_WATCH_SECONDS = 0.2
 
 
 class WorkerIdentity(Struct, frozen=True, kw_only=True):
@@ -74,10 +74,7 @@ class Liveness:
         """How many workers live, as of the last beat."""
         self._asked = time.monotonic()
         self._connection = self._connected()
-        self._since = self._asked
-        """Since when this process has had the database without a break."""
-        self.seen = self._asked
-        """The moment before the last beat that the database took was sent."""
+        self._contact = Contact(self._asked)
         self._enter()
 
     @property
@@ -92,7 +89,7 @@ class Liveness:
 
     def is_cut_off(self) -> bool:
         """Tell whether what reaches the network must end now: another worker may begin it soon."""
-        return time.monotonic() - self.seen > FENCE_SECONDS
+        return self._contact.is_cut_off(time.monotonic())
 
     def leave(self) -> None:
         """Say that this worker ends, in order."""
@@ -133,11 +130,10 @@ class Liveness:
     def _reconnect(self) -> None:
         with contextlib.suppress(psycopg.Error):
             self._connection.close()
-        # Not at once: a database that refuses is asked a few times a second.
-        self._closed.wait(0.2)
+        self._closed.wait(RECONNECT_SECONDS)
         with contextlib.suppress(psycopg.Error):
             self._connection = self._connected()
-            self._since = time.monotonic()
+            self._contact.connected_again(time.monotonic())
             self.on_queued()
 
     def _beat(self) -> None:
@@ -152,11 +148,10 @@ class Liveness:
             if self._closed.is_set():
                 return
             end_at_once("it was declared dead")
-        self.seen = asked
+        self._contact.beat(asked)
         self.drains, self.workers = bool(row[0]), int(row[1])
         self.platform_runs = None if row[2] == RUNS else int(row[2])
-        # Who was cut off a moment ago sees others as it left them, and judges nobody.
-        if self.judges and asked - self._since > DEAD_SECONDS and self._is_judge():
+        if self.judges and self._contact.may_judge(asked) and self._is_judge():
             self._judge()
 
     def _is_judge(self) -> bool:
@@ -170,13 +165,12 @@ class Liveness:
 
     def _judge(self) -> None:
         run = self._connection.execute
-        late = (
-            "SELECT id FROM fleet.workers WHERE gone IS NULL AND beat < clock_timestamp() - make_interval(secs => %s)"
-        )
-        dead = [name for (name,) in run(late, (DEAD_SECONDS,)).fetchall()]
-        dead += [
-            name for (name,) in run(late, (LOCK_SECONDS,)).fetchall() if name not in dead and self._has_ended(name)
-        ]
+        late = run(
+            "SELECT id, extract(epoch FROM clock_timestamp() - beat)::float8 FROM fleet.workers"
+            " WHERE gone IS NULL AND beat < clock_timestamp() - make_interval(secs => %s)",
+            (LOCK_SECONDS,),
+        ).fetchall()
+        dead = [name for name, silent in late if is_dead(silent, has_free_lock=partial(self._has_ended, name))]
         if dead:
             run(
                 "UPDATE fleet.workers SET gone = clock_timestamp(), busy = 0 WHERE id = ANY(%s) AND gone IS NULL"
@@ -211,8 +205,8 @@ class Liveness:
         return True
 
     def _watch(self) -> None:
-        while not self._closed.wait(_WATCH_SECONDS):
-            if time.monotonic() - self.seen > ALONE_SECONDS:
+        while not self._closed.wait(WATCH_SECONDS):
+            if self._contact.is_over(time.monotonic()):
                 end_at_once("it had no database for too long")
 
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from aop.adapters.fleet.connections import Connection, connect, engine_address, first_line, refuse_pooler, shown_address
 from aop.adapters.fleet.platform_shape import APPLICATION, MIGRATIONS, QUEUES, RUNS, WORKER_RIGHTS, WORKER_ROLE
+from aop.adapters.fleet.rules import DEAD_SECONDS
 from aop.core.errors import (
     DatabaseNotAop,
     DatabaseUnavailable,
@@ -25,8 +26,6 @@ POLL_SECONDS = 1.0
 """How often DBOS itself would look into a queue; a worker of AOP looks when it is told, and by its own clock."""
 _MIGRATING = 0x616F7002
 """The number of the advisory lock under which the platform is made."""
-DEAD_SECONDS = 3.0
-"""A worker without a beat for so long is dead, whatever else."""
 
 
 class WorkerRow(Struct, frozen=True, kw_only=True):
