@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from dbos import DBOSClient, DBOSPortableJSONSerializer, EnqueueOptions
@@ -69,6 +70,34 @@ def test_gates_stay_here_where_files_of_the_checkout_are_needed(platform: Platfo
     assert "run on this machine: `worktree.copy` needs this checkout" in ran.err
     [run] = platform.evidence("search")
     assert "worker" not in run
+
+
+def test_a_worker_links_what_its_own_folder_of_the_repository_has_and_else_the_gates_run_here(
+    platform: Platform,
+) -> None:
+    policy = platform.root / "agentic/orchestrator/policy.yaml"
+    policy.write_text("version: 1\nworktree:\n  link: [tools]\n")
+    (platform.root / "check.sh").write_text("cat tools/name\n")
+    git(platform.root, "add", "-A")
+    git(platform.root, "commit", "-qm", "Link")
+    _write_tool(platform.root, "of the leader")
+    cache = platform.folder / "cache"
+    worker = platform.worker("one", "--cache", str(cache))
+    platform.feature("search")
+    ran = platform.gates("search")
+    assert ran.code == 0
+    assert f"run on this machine: the worker `{worker.id}` has no `tools`, which `worktree.link` names" in ran.err
+    _write_tool(cache / platform.env["AOP_REPOSITORY"], "of the worker")
+    assert platform.gates("search", force=True).code == 0
+    here, there = platform.evidence("search")
+    assert ("worker" in here, there["worker"]) == (False, worker.id)
+    logs = [(platform.root / run["steps"][0]["log_path"]).read_text() for run in (here, there)]
+    assert logs == ["of the leader\n", "of the worker\n"]
+
+
+def _write_tool(folder: Path, content: str) -> None:
+    (folder / "tools").mkdir()
+    (folder / "tools" / "name").write_text(content)
 
 
 def test_gates_run_here_while_no_worker_lives_or_the_hub_is_out_of_reach(platform: Platform) -> None:

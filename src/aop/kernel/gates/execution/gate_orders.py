@@ -18,6 +18,7 @@ from aop.core.digests import sha256_hex
 from aop.core.errors import HubUnavailable, Json, WorkerFailed
 from aop.core.ids import CommitId
 from aop.kernel.features.installation import CheckoutExtras
+from aop.kernel.features.trees import is_free_in
 from aop.kernel.features.worktree_extras import INCLUDED, environment_of, included_patterns
 from aop.kernel.gates.execution.flaky import with_known_failure
 from aop.kernel.gates.execution.gate_plans import GatePlan
@@ -46,6 +47,8 @@ class GateAnswer(Struct, frozen=True, kw_only=True):
     executed: ExecutedGates | None
     seconds: float = 0.0
     """How long it took, by the worker's clock, which may show any time of day."""
+    lacks: tuple[str, ...] = ()
+    """The paths of `worktree.link` that the worker's own folder of the repository does not have."""
 
 
 def execute_on_worker(
@@ -74,7 +77,7 @@ def execute_on_worker(
 def _stays_here(kernel: Kernel, plan: GatePlan) -> str:
     """Return what of a gate run cannot travel; empty if all of it can."""
     rules = plan.policy.worktree
-    needed = [f"worktree.{name}" for name in ("copy", "link", "setup") if getattr(rules, name)]
+    needed = [f"worktree.{name}" for name in ("copy", "setup") if getattr(rules, name)]
     needed += [INCLUDED] if included_patterns(kernel, rules) else []
     if needed:
         return f"`{needed[0]}` needs this checkout"
@@ -98,6 +101,8 @@ def _ordered(
         answer = msgspec.convert(answered, GateAnswer)
     except msgspec.ValidationError as error:
         raise WorkerFailed(f"A worker's answer is not a gate run: {error}") from error
+    if answer.lacks:
+        raise WorkerFailed(f"the worker `{answer.worker}` has no `{answer.lacks[0]}`, which `worktree.link` names")
     if answer.executed is None:
         return None if passed is None else ExecutedGates(run=passed, names=None)
     return _received(kernel, plan, answer.executed, answer, logs)
@@ -110,6 +115,8 @@ def perform_order(call: Call, order: GateOrder, commit: CommitId, *, worker: str
     """
     kernel, plan = call.kernel, order.plan
     begun = kernel.clock.boot_seconds()
+    if lacks := _absent_links(kernel, plan):
+        return GateAnswer(worker=worker, executed=None, lacks=lacks)
     if order.passed_on and machine_identity(call, plan) == order.passed_on:
         return GateAnswer(worker=worker, executed=None)
     with kernel.git.worktrees.scratch(commit) as checkout:
@@ -118,6 +125,13 @@ def perform_order(call: Call, order: GateOrder, commit: CommitId, *, worker: str
     steps = tuple(_with_log_in(step, plan.log_folder) for step in executed.run.steps)
     executed = msgspec.structs.replace(executed, run=msgspec.structs.replace(executed.run, steps=steps))
     return GateAnswer(worker=worker, executed=executed, seconds=kernel.clock.boot_seconds() - begun)
+
+
+def _absent_links(kernel: Kernel, plan: GatePlan) -> tuple[str, ...]:
+    """Return what steps would find on the leader's machine by a link, and not here."""
+    wanted = [path for path in plan.policy.worktree.link if is_free_in(kernel.git.objects, plan.subject.tree, path)]
+    found = kernel.worktree_extras.marks(kernel.files.root, wanted, whole=False)
+    return tuple(path for path in wanted if path.rstrip("/") not in found)
 
 
 def _with_log_in(step: StepResult, folder: str) -> StepResult:
