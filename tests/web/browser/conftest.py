@@ -9,7 +9,8 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.mcpserver.clients import served
-from tests.web.browser.windows import launched
+from tests.web.browser.page_forms import forms_at
+from tests.web.browser.windows import launched, sent_forms
 from tests.world import World, make_repository
 
 
@@ -26,3 +27,12 @@ def world(tmp_path: Path) -> Iterator[World]:
     with served(made.root):
         yield made
     made.close()
+
+
+@pytest.fixture(autouse=True)
+def claims(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Hold a test to what its marker `clicks` claims: each of these forms was sent, by a page that has it."""
+    sent_forms.clear()
+    yield
+    claimed = {form for marker in request.node.iter_markers("clicks") for form in marker.args}
+    assert claimed <= {form for path, action in sent_forms for form in forms_at(path, action)}

@@ -48,6 +48,7 @@ def write_meanwhile(page: Page, world: World) -> None:
     page.get_by_role("button", name="Save as a draft").click()
 
 
+@pytest.mark.clicks("feature/comments.html comment", "feature/review.html request-changes")
 def test_comments_are_written_below_lines_sent_met_and_declined(world: World, browser: Browser) -> None:
     world.ready("one")
     world.approval("one")

@@ -15,6 +15,7 @@ REPORTS = ("/plan", "/merge", "/errors", "/cost", "/time", "/journal", "/journal
 PATHS = ("/", "/board", *REPORTS)
 
 
+@pytest.mark.clicks("feature/review.html approve", "feature/review.html merge")
 def test_a_feature_is_reviewed_approved_and_merged_by_clicks(world: World, browser: Browser) -> None:
     world.ready("one")
     with window(browser, world.root) as opened:
@@ -28,6 +29,7 @@ def test_a_feature_is_reviewed_approved_and_merged_by_clicks(world: World, brows
     assert "By clicks" in git(world.root, "log", "-1", "--format=%B", "main")
 
 
+@pytest.mark.clicks("now/inbox.html answer")
 def test_what_happens_elsewhere_is_shown_and_what_is_typed_stays(world: World, browser: Browser) -> None:
     world.plan("one")
     world.ok("inbox.ask", feature_id="one", gate="question", text="Which name?")

@@ -14,6 +14,7 @@ from tests.world import World, plan_for
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.clicks("feature/evidence.html show", "feature/evidence.html bundle")
 def test_a_person_verifies_the_chain_and_downloads_the_bundle(world: World, browser: Browser, tmp_path: Path) -> None:
     world.ready("one")
     with window(browser, world.root) as opened:
@@ -30,6 +31,7 @@ def test_a_person_verifies_the_chain_and_downloads_the_bundle(world: World, brow
         assert "one-evidence/SHA256SUMS" in archive.getnames()
 
 
+@pytest.mark.clicks("feature/plan.html show")
 @pytest.mark.parametrize("width", [1440, 360])
 def test_two_versions_of_a_plan_are_compared_on_the_page(world: World, browser: Browser, width: int) -> None:
     world.plan("one")

@@ -30,6 +30,7 @@ def row_of(world: World, feature: str) -> Any:
     return next(row for row in world.ok("report.dashboard")["features"] if row["feature_id"] == feature)
 
 
+@pytest.mark.clicks("frame/nav.html show")
 def test_keys_lead_to_pages_rows_and_the_search(world: World, browser: Browser) -> None:
     with window(browser, world.root) as opened:
         page = opened.page
@@ -51,6 +52,7 @@ def test_keys_lead_to_pages_rows_and_the_search(world: World, browser: Browser) 
         expect(page.get_by_role("link", name="two").first).to_be_visible()
 
 
+@pytest.mark.clicks("now/board.html pause", "now/board.html resume")
 def test_cards_are_paused_one_after_the_other_and_stay_in_place(world: World, browser: Browser) -> None:
     with window(browser, world.root) as opened:
         page = opened.go("/board")
@@ -66,6 +68,7 @@ def test_cards_are_paused_one_after_the_other_and_stay_in_place(world: World, br
     world.ok("run.resume")
 
 
+@pytest.mark.clicks("now/board.html add-spec")
 def test_a_file_becomes_the_text_of_a_new_spec(world: World, browser: Browser, tmp_path: Path) -> None:
     file = tmp_path / "spec.md"
     file.write_text("# From a file\n\n- it must work\n")
@@ -81,6 +84,7 @@ def test_a_file_becomes_the_text_of_a_new_spec(world: World, browser: Browser, t
     assert "From a file" in (world.root / "agentic/features/from-file/spec.md").read_text()
 
 
+@pytest.mark.clicks("history/past.html show")
 def test_the_slider_shows_the_board_of_its_number(world: World, browser: Browser) -> None:
     with window(browser, world.root) as opened:
         page = opened.go("/journal/board")

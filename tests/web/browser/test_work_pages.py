@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.forge.builds.cycles import begun, coder
+from aop.forge.contracts.types import ContractType
+from tests.forge.broker.shelves import edit
+from tests.forge.builds.cycles import begun, coder, cycle_of
+from tests.forge.sample_contracts import CONTRACTS
 from tests.gated.agents import RUN, stepping
 from tests.mcpserver.clients import served
 from tests.racing import until
@@ -34,6 +37,7 @@ def ask(world: World, question: str) -> None:
     assert world.app.gateway.call(coder("shop-b1"), "forge_ask_clarification", {"question": question}).ok
 
 
+@pytest.mark.clicks("work/gated.html guide")
 def test_guidance_is_given_and_the_picture_moves_on(tmp_path: Path, browser: Browser) -> None:
     agent = stepping(tmp_path / "repo", gated=FEW)
     root = agent.world.root
@@ -52,6 +56,7 @@ def test_guidance_is_given_and_the_picture_moves_on(tmp_path: Path, browser: Bro
     assert "A person says: Begin with the file." in agent.call("get_task")["task"]
 
 
+@pytest.mark.clicks("work/build.html answer")
 @pytest.mark.req("FORGE-165", "FORGE-167")
 def test_a_question_that_comes_gets_the_focus_and_enter_answers_it(world: World, browser: Browser) -> None:
     with window(browser, world.root) as opened:
@@ -68,6 +73,7 @@ def test_a_question_that_comes_gets_the_focus_and_enter_answers_it(world: World,
     assert [each["answer"] for each in world.ok("inbox.list", answered=True)["questions"]] == ["EUR"]
 
 
+@pytest.mark.clicks("work/build.html note")
 @pytest.mark.req("FORGE-218")
 def test_a_note_saves_itself_and_what_changes_elsewhere_is_shown(world: World, browser: Browser) -> None:
     with window(browser, world.root) as opened:
@@ -88,6 +94,54 @@ def test_a_note_saves_itself_and_what_changes_elsewhere_is_shown(world: World, b
         expect(note).to_have_value("Prices in cents.", timeout=30_000)
         page.get_by_text("Notepad").click()
         expect(note).to_be_hidden()
+
+
+@pytest.mark.clicks("work/build.html build-pause", "work/build.html build-resume", "work/build.html interject")
+def test_a_build_is_told_something_paused_and_resumed(world: World, browser: Browser) -> None:
+    with window(browser, world.root) as opened:
+        page = opened.go("/builds/shop-b1")
+        opened.live()
+        page.get_by_label("Tell the model").fill("Prices in cents")
+        page.get_by_role("button", name="Send", exact=True).click()
+        expect(page.get_by_label("Tell the model")).to_have_value("", timeout=30_000)
+        assert cycle_of(world).interjections[-1].endswith("Prices in cents")
+        page.get_by_role("button", name="Pause", exact=True).click()
+        expect(page.get_by_text("On hold")).to_be_visible(timeout=30_000)
+        assert cycle_of(world).hold == "paused"
+        page.get_by_role("button", name="Resume", exact=True).click()
+        expect(page.get_by_text("On hold")).to_have_count(0, timeout=30_000)
+    assert cycle_of(world).hold == ""
+
+
+@pytest.mark.clicks("work/build.html answer", "work/build.html dismiss-error")
+def test_a_question_is_left_to_the_model_and_an_error_is_dismissed(world: World, browser: Browser) -> None:
+    ask(world, "Which currency?")
+    world.ok("forge.error_track", build_id="shop-b1", errors=[{"message": "boom", "phase": 0, "source": "test"}])
+    with window(browser, world.root) as opened:
+        page = opened.go("/builds/shop-b1")
+        opened.live()
+        page.get_by_role("button", name="Skip — let AI decide").click()
+        expect(page.get_by_text("awaiting input")).to_have_count(0, timeout=30_000)
+        page.get_by_role("link", name="Errors (1 unresolved)").click()
+        page.get_by_role("button", name="✕ Dismiss").click()
+        expect(page.get_by_role("link", name="Errors (0 unresolved)")).to_be_visible(timeout=30_000)
+    assert [each["answer"] for each in world.ok("inbox.list", answered=True)["questions"]] == ["Let AI decide"]
+    (error,) = world.ok("forge.errors_list", build_id="shop-b1")["errors"]
+    assert error["resolution_method"] == "dismissed"
+
+
+@pytest.mark.clicks("work/contract.html show")
+def test_two_versions_of_a_contract_are_compared(world: World, browser: Browser) -> None:
+    text = CONTRACTS[ContractType.MANIFESTO]
+    for number in (2, 3):
+        edit(world, "shop", ContractType.MANIFESTO, f"{text}\nSentence {number}.\n")
+    with window(browser, world.root) as opened:
+        page = opened.go("/contracts/shop/manifesto")
+        page.get_by_label("From").fill("2")
+        page.get_by_role("button", name="Compare").click()
+        expect(page.get_by_role("heading", name="From version 2 to 3")).to_be_visible()
+        expect(page.locator("tr.a")).to_contain_text("Sentence 3.")
+        expect(page.locator("tr.d")).to_contain_text("Sentence 2.")
 
 
 @pytest.mark.parametrize("scheme", ["dark", "light"])

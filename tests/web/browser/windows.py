@@ -15,6 +15,16 @@ from tests.web.pages.page_visits import link_to
 
 Scheme = Literal["dark", "light"]
 
+PRESSED = "sent a form:"
+# Written to the console by the page itself: a request does not tell which page sent it, once that page is left.
+REPORT_FORMS = f"""\
+document.addEventListener("submit", (event) => {{
+  const form = event.target;
+  const action = event.submitter?.getAttribute("formaction") || form.getAttribute("action") || "";
+  const name = form.method === "post" ? action.replace("/do/", "") : "show";
+  if (form.method !== "dialog") console.debug("{PRESSED}", location.pathname, name);
+}}, true);
+"""
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -35,6 +45,10 @@ def launched() -> Iterator[Browser]:
             browser.close()
 
 
+sent_forms: list[tuple[str, str]] = []
+"""What the windows of the test that runs have sent: the path of the page, and the action."""
+
+
 class Window:
     """One window with a session; at its end nothing may have gone wrong in it."""
 
@@ -42,12 +56,17 @@ class Window:
         self.page = page
         self.origin = origin
         self.wrong: list[str] = []
+        self.pressed: list[tuple[str, str]] = []
+        """The path of the page and the action of each form that was sent."""
         page.on("console", self._heard)
         page.on("pageerror", lambda error: self.wrong.append(f"script: {error}"))
         page.on("dialog", lambda dialog: self.wrong.append(f"dialog: {dialog.message}"))
         page.on("request", self._asked)
 
     def _heard(self, message: ConsoleMessage) -> None:
+        if message.text.startswith(PRESSED):
+            path, action = message.text.removeprefix(PRESSED).split()
+            self.pressed.append((path, action))
         if message.type in ("error", "warning"):
             self.wrong.append(f"console: {message.text}")
 
@@ -69,6 +88,7 @@ def window(browser: Browser, root: Path, *, width: int = 1440, scheme: Scheme = 
     """Open a window by the link of `aop web`."""
     link = link_to(root)
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    context.add_init_script(REPORT_FORMS)
     opened = Window(context.new_page(), "{0.scheme}://{0.netloc}".format(urlsplit(link)))
     try:
         opened.page.goto(link)
@@ -76,3 +96,4 @@ def window(browser: Browser, root: Path, *, width: int = 1440, scheme: Scheme = 
         assert opened.wrong == []
     finally:
         context.close()
+        sent_forms.extend(opened.pressed)

@@ -45,6 +45,7 @@ def feature_facts(visit: Visit, tab: str) -> dict[str, Any]:
         "can_comment": summary.state.status not in TERMINAL and not summary.state.is_build,
         "can_request": summary.state.status in AFTER_ITS_PLAN
         or (summary.state.status is Status.PLANNING and summary.agent_text is not None),
+        "can_reject": summary.state.status in AFTER_ITS_PLAN and not summary.state.is_build,
         "signers": visit.door.kernel.config().policy.approval.signers,
     }
     return {**facts, **_TABS[tab](visit, summary)}
