@@ -95,7 +95,7 @@ GROUPS = {
         "redact": "print a text without its secrets",
     },
     ("history", "many machines"): {
-        "platform": "make the queues for workers in the database, or say what is in them",
+        "platform": "make the queues for workers in the database, list repositories in it, or say what is in them",
         "worker": "take gate runs of other machines, or let a worker end after its current runs",
         "workers": "list the workers of all machines",
     },

@@ -409,6 +409,52 @@ class UnknownWorker(Refusal):
         super().__init__(f"No living worker has the id `{worker}`.", worker=worker)
 
 
+class DatabaseRights(Refusal):
+    """The user of the database has no right to this."""
+
+    code = "database_rights"
+    move = Move.CORRECT_USAGE
+    hint = "Nothing changed. Use a user of the database in the role `aop_leader`; `aop_reader` may only read."
+
+    def __init__(self, said: str) -> None:
+        super().__init__(f"The user of the database may not do this: {said}")
+
+
+class RepositoryNameTaken(Refusal):
+    """Another repository of the platform has this name."""
+
+    code = "repository_name_taken"
+    move = Move.CORRECT_USAGE
+    hint = "Nothing changed. Choose another name: aop platform add URL --name NAME."
+
+    def __init__(self, name: str, hub: str) -> None:
+        super().__init__(f"`{name}` is already the name of {hub}.", repository=name, hub=hub)
+
+
+class RepositoryBusy(Refusal):
+    """A repository of the platform is led, or has unfinished features."""
+
+    code = "repository_busy"
+    move = Move.ADAPT
+    hint = (
+        "Nothing changed. Finish or delete the features and stop the leader, or remove it all the same with `--force`."
+    )
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"`{name}` cannot be removed: {why}.", repository=name)
+
+
+class UnknownRepository(Refusal):
+    """No repository of the platform has this name."""
+
+    code = "unknown_repository"
+    move = Move.ADAPT
+    hint = "List the repositories: aop platform status."
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"No repository of the platform is called `{name}`.", repository=name)
+
+
 class HubMissing(Refusal):
     """Several machines share the record, and this one has no hub."""
 

@@ -11,10 +11,15 @@ import psycopg
 from msgspec import Struct
 
 from aop.adapters.fleet.connections import Connection, connect, engine_address, first_line, refuse_pooler, shown_address
-from aop.adapters.fleet.platform_shape import APPLICATION, MIGRATIONS, QUEUES, RUNS, WORKER_RIGHTS, WORKER_ROLE
+from aop.adapters.fleet.platform_shape import APPLICATION, MIGRATIONS, QUEUES, ROLES, RUNS
 from aop.adapters.fleet.rules import DEAD_SECONDS
+from aop.adapters.storage.record.postgres.leadership import IS_LIVING
+from aop.adapters.storage.record.postgres.place import Place
+from aop.adapters.storage.record.postgres.postgres_database import BEGIN, PostgresDatabase
+from aop.adapters.storage.record.postgres.postgres_shape import migrate
 from aop.core.errors import (
     DatabaseNotAop,
+    DatabaseRights,
     DatabaseUnavailable,
     PlatformMissing,
     RecordTooNew,
@@ -73,8 +78,10 @@ class Platform:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_raised: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self.connection.close()
+        if isinstance(error, psycopg.errors.InsufficientPrivilege):
+            raise DatabaseRights(first_line(error)) from error
 
     def make(self) -> bool:
         """Make the tables and queues, or bring them up to date; tell whether anything changed.
@@ -87,10 +94,13 @@ class Platform:
             if before is not None and before[0] > len(MIGRATIONS):
                 raise RecordTooNew(f"The platform was made by a newer AOP: it has shape {before[0]}.", shape=before[0])
             self._make_engine()
+            self._make_record()
             with self.connection.transaction():
                 self.connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
                 self._migrate()
                 self._grant()
+        except psycopg.errors.InsufficientPrivilege:
+            raise
         except psycopg.Error as error:
             raise DatabaseUnavailable(shown_address(self._url), first_line(error)) from error
         return before != (len(MIGRATIONS), RUNS)
@@ -139,25 +149,33 @@ class Platform:
         )
 
     def repositories(self) -> tuple[RepositoryRow, ...]:
-        """Return the repositories whose record is in this database, with what waits there."""
-        if not self._number(
-            "SELECT count(*) FROM pg_tables WHERE schemaname = 'aop' AND tablename = 'repositories'", ()
-        ):
-            return ()
+        """Return the repositories that were added or have their record in this database, with what waits there."""
+        leaders = self._leaders()
         rows = self.connection.execute(
             "SELECT r.name, d.kind, d.body::json ->> 'status', count(d.key) FROM aop.repositories r"
             " LEFT JOIN aop.all_documents d ON d.repository = r.number AND (d.kind = 'feature' OR d.kind = 'question'"
             " AND d.body::json ->> 'answer' IS NULL AND coalesce(d.body::json ->> 'closed_because', '') = '')"
-            " WHERE r.state = 'active' GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+            " WHERE r.state = 'active' GROUP BY 1, 2, 3 UNION SELECT name, NULL, NULL, 0 FROM fleet.repositories"
+            " ORDER BY 1, 2, 3"
         ).fetchall()
         found: dict[str, RepositoryRow] = {}
         for name, kind, status, number in rows:
-            known = found.setdefault(name, RepositoryRow(name=name, leader=None, features={}, questions=0))
+            new = RepositoryRow(name=name, leader=leaders.get(name), features={}, questions=0)
+            known = found.setdefault(name, new)
             if kind == "feature":
                 known.features[status] = number
             elif kind == "question":
                 found[name] = msgspec.structs.replace(known, questions=known.questions + number)
         return tuple(found.values())
+
+    def _leaders(self) -> dict[str, str]:
+        """Return the workers that lead, by repository; a leader that a person started is not among them."""
+        sql = (
+            "SELECT r.name, leaders.note::json ->> 'worker' FROM aop.leaders"  # noqa: S608 (constants alone)
+            " JOIN aop.repositories r ON r.number = leaders.repository"
+            f" WHERE leaders.note <> '' AND {IS_LIVING}"
+        )
+        return {name: worker for name, worker in self.connection.execute(sql).fetchall() if worker}
 
     def drain(self, worker: str) -> None:
         """Have a worker end when its current runs have ended. Raises: UnknownWorker."""
@@ -201,18 +219,29 @@ class Platform:
         finally:
             client.destroy()
 
+    def _make_record(self) -> None:
+        """Make the tables of records: leaders and readers may not."""
+        database = PostgresDatabase(Place(url=self._url, name="", home=""))
+        try:
+            with database.session(BEGIN) as session:
+                migrate(session)
+                session.commit()
+        finally:
+            database.close()
+
     def _grant(self) -> None:
-        """Give the role of workers what they need, and nothing of the record; made where the user may make roles."""
+        """Give each role what it needs, and nothing else; roles are made where the user may make them."""
         run = self.connection.execute
-        if not self._number("SELECT count(*) FROM pg_roles WHERE rolname = %s", (WORKER_ROLE,)):
-            may = self._number(
-                "SELECT count(*) FROM pg_roles WHERE rolname = current_user AND (rolsuper OR rolcreaterole)", ()
-            )
-            if not may:
-                return
-            run(f"CREATE ROLE {WORKER_ROLE} NOLOGIN")
-        for right in WORKER_RIGHTS:
-            run(f"GRANT {right} TO {WORKER_ROLE}")
+        may_make = self._number(
+            "SELECT count(*) FROM pg_roles WHERE rolname = current_user AND (rolsuper OR rolcreaterole)", ()
+        )
+        for role, rights in ROLES.items():
+            if not self._number("SELECT count(*) FROM pg_roles WHERE rolname = %s", (role,)):
+                if not may_make:
+                    continue
+                run(f"CREATE ROLE {role} NOLOGIN")
+            for right in rights:
+                run(f"GRANT {right} TO {role}")
 
     def _migrate(self) -> None:
         run = self.connection.execute

@@ -14,17 +14,27 @@ QUEUES = ("gates",)
 QUEUED, ENDED = "aop_queued", "aop_ended"
 """The channels on which the database tells of runs that wait, and of runs that ended."""
 
-WORKER_ROLE = "aop_worker"
-"""The role of workers, which users of the database are made members of."""
 WORKER_RIGHTS = (
     "USAGE ON SCHEMA dbos, fleet",
     "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA dbos",
     "USAGE ON ALL SEQUENCES IN SCHEMA dbos, fleet",
-    "SELECT ON fleet.shape",
+    "SELECT ON fleet.shape, fleet.repositories",
     "SELECT, UPDATE ON fleet.judge",
     "SELECT, INSERT, UPDATE, DELETE ON fleet.workers, fleet.logs",
 )
 """Queues, logs and the rows of workers; nothing in the schema `aop`, which has the record."""
+ROLES = {
+    "aop_worker": WORKER_RIGHTS,
+    "aop_leader": (
+        *WORKER_RIGHTS,
+        "USAGE ON SCHEMA aop",
+        "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA aop",
+        "USAGE ON ALL SEQUENCES IN SCHEMA aop",
+        "SELECT, INSERT, UPDATE, DELETE ON fleet.repositories, fleet.leads",
+    ),
+    "aop_reader": ("USAGE ON SCHEMA aop, dbos, fleet", "SELECT ON ALL TABLES IN SCHEMA aop, dbos, fleet"),
+}
+"""The roles that users of the database are made members of, and the rights of each."""
 
 MIGRATIONS: tuple[str, ...] = (
     """
@@ -73,5 +83,18 @@ MIGRATIONS: tuple[str, ...] = (
     END';
     CREATE TRIGGER aop_tell_of_run AFTER INSERT OR UPDATE OF status ON dbos.workflow_status
         FOR EACH ROW WHEN (NEW.application_name = 'aop-fleet') EXECUTE FUNCTION fleet.tell_of_run();
+    """,
+    """
+    CREATE TABLE fleet.repositories (
+        name text COLLATE "C" PRIMARY KEY,
+        hub text COLLATE "C" NOT NULL,
+        added timestamptz NOT NULL DEFAULT clock_timestamp()
+    );
+
+    CREATE TABLE fleet.leads (
+        repository text COLLATE "C" PRIMARY KEY REFERENCES fleet.repositories (name) ON DELETE CASCADE,
+        worker text COLLATE "C" NOT NULL,
+        began timestamptz NOT NULL DEFAULT clock_timestamp()
+    );
     """,
 )

@@ -111,7 +111,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "completion": ("aop completion bash", "aop completion fish"),
     "logs": ("aop logs --follow", "aop logs --agent greeting"),
     "record": ("aop record", "aop record move --to postgresql://aop@db.example.com/aop", "aop record move --to file"),
-    "platform": ("aop platform init", "aop platform status"),
+    "platform": ("aop platform init", "aop platform add ssh://git@git.example.org/shop.git", "aop platform status"),
     "worker": ("aop worker --places 4 --label zone=a", "aop worker drain build-7-1f00c2ab"),
     "workers": ("aop workers", "aop workers --json"),
     "report": ("aop report merges", "aop report journal --feature greeting", "aop report board --at 40"),

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from aop.adapters.git.process.output import object_id
-from aop.adapters.git.process.program import ANY_CODE, GitDir
-from aop.adapters.git.refs.remotes import ONLY_THIS, reach
+from aop.adapters.git.process.program import ANY_CODE, GitDir, GitProgram
+from aop.adapters.git.refs.remotes import FETCH_SECONDS, ONLY_THIS, network_settings, reach
 from aop.core.errors import Fault, HubUnavailable
 from aop.core.ids import CommitId
 
@@ -23,17 +24,37 @@ _SCHEMES = ("file", "https", "ssh")
 def hub_address(environ: Mapping[str, str]) -> str:
     """Return the address of the hub; empty if none is set. Raises: HubUnavailable for one that cannot be used."""
     url = environ.get(HUB, "")
-    if not url:
-        return ""
+    return checked_address(url, HUB) if url else ""
+
+
+def checked_address(url: str, named: str) -> str:
+    """Return an address as git takes it. Raises: HubUnavailable for one that cannot be used, by what names it."""
     if os.path.isabs(url):
         return f"file://{url}"
     is_short = "://" not in url and "@" in url.partition(":")[0] and not url.startswith("-")
     if not is_short and url.partition("://")[0] not in _SCHEMES:
-        raise HubUnavailable(f"{HUB} is not an address of git: it begins with file://, https:// or ssh://.")
+        raise HubUnavailable(f"{named} is not an address of git: it begins with file://, https:// or ssh://.")
     if not is_short and urlsplit(url).password:
         # Orders name the hub, and are rows of a database.
-        raise HubUnavailable(f"{HUB} holds a password.", hint="Leave it to git's credential helper, or use ssh.")
+        raise HubUnavailable(f"{named} holds a password.", hint="Leave it to git's credential helper, or use ssh.")
     return url
+
+
+def default_branch(url: str, environ: Mapping[str, str], folder: Path) -> str:
+    """Return the branch that a clone of a hub checks out. Raises: HubUnavailable if it cannot be read, or has none."""
+    options, own = network_settings(environ)
+    words = [*options, "ls-remote", "--symref", "--", url, "HEAD"]
+    try:
+        ran = GitProgram(environ).run(words, cwd=folder, environment=own, seconds=FETCH_SECONDS)
+    except Fault as fault:
+        raise HubUnavailable(f"The hub cannot be read: {fault}") from fault
+    if ran.code:
+        said = ran.err.replace(url, "the hub").strip()
+        raise HubUnavailable(f"The hub cannot be read: {said[:500] or f'git ended with {ran.code}'}")
+    for line in ran.out.decode(errors="replace").splitlines():
+        if line.startswith("ref: refs/heads/"):
+            return line.removeprefix("ref: refs/heads/").partition("\t")[0]
+    raise HubUnavailable("The hub has no branch to begin with.", hint="Push the base branch there: git push URL main")
 
 
 class Hub:

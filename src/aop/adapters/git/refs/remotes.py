@@ -121,11 +121,16 @@ class GitRemotes:
 
 def reach(git: GitDir, environ: Mapping[str, str], *words: str) -> GitResult:
     """Run a git that may use the network, with the user's credentials. Raises: Fault after some time."""
+    options, own = network_settings(environ)
+    return git.run(*options, *words, environment=own, fine=ANY_CODE, seconds=FETCH_SECONDS)
+
+
+def network_settings(environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
+    """Return the options and variables of a git that may use the network, with the user's credentials."""
     home = environ.get("HOME", "")
     own = {name: environ[name] for name in ("HOME", "SSH_AUTH_SOCK") if name in environ}
     own |= {"GIT_CONFIG_GLOBAL": os.path.join(home, ".gitconfig")} if home else {}
-    options = [word for setting in _ALLOWED for word in ("-c", setting)]
-    return git.run(*options, *words, environment=own, fine=ANY_CODE, seconds=FETCH_SECONDS)
+    return [word for setting in _ALLOWED for word in ("-c", setting)], own
 
 
 def _symbolic_heads(lines: Sequence[str]) -> set[str]:

@@ -16,6 +16,8 @@ from aop.kernel.record.port import Record
 DATABASE = "AOP_DATABASE"
 REPOSITORY = "AOP_REPOSITORY"
 HUB = "AOP_HUB"
+WORKER = "AOP_WORKER"
+"""The worker that started this process to lead a repository."""
 RECORD = ".aop/record.db"
 SCHEMES = ("postgresql", "postgres")
 
@@ -45,7 +47,7 @@ def place_at(url: str, root: Path, environ: Mapping[str, str]) -> Place:
         raise DatabaseUnavailable("in AOP_DATABASE", "the address does not begin with postgresql://")
     name = environ.get(REPOSITORY) or root.name
     home = f"{socket.gethostname()}:{root}"
-    return Place(url=url, name=name, home=home, is_shared=bool(environ.get(HUB)))
+    return Place(url=url, name=name, home=home, is_shared=bool(environ.get(HUB)), worker=environ.get(WORKER, ""))
 
 
 def open_record(root: Path, place: Place | None, *, to_read: bool) -> tuple[OpenRecord, bool]:
@@ -58,7 +60,8 @@ def open_record(root: Path, place: Place | None, *, to_read: bool) -> tuple[Open
     # A record on SQLite pays nothing for this.
     from aop.adapters.storage.record.postgres.postgres_record import PostgresRecord
 
-    return PostgresRecord(place), False
+    record = PostgresRecord(place)
+    return record, to_read and not record.may_write()
 
 
 def is_moved(path: Path) -> bool:

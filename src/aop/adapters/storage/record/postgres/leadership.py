@@ -30,23 +30,35 @@ FREE_SECONDS = 1.8
 """So long must a beat be missing before a free lock counts."""
 _LEADERS = 0x616F72
 """The class of the locks of leaders; the second half is in the row. The lock of number 0 guards the row itself."""
-_LIVING = f"""
-    SELECT leaders.host, leaders.pid, leaders.note, leaders.process, NOT leaders.ended
+IS_LIVING = f"""
+    NOT leaders.ended
         AND extract(epoch FROM clock_timestamp() - greatest(leaders.beat, pg_postmaster_start_time())) <= CASE
             WHEN EXISTS (
                 SELECT 1 FROM pg_locks
                 WHERE locktype = 'advisory' AND objsubid = 2 AND classid = {_LEADERS} AND objid = leaders.lock::oid
             ) THEN {SILENT_SECONDS} ELSE {FREE_SECONDS} END
+"""  # noqa: S608 (constants alone)
+"""The condition under which the process of a row leads."""
+_LIVING = f"""
+    SELECT leaders.host, leaders.pid, leaders.note, leaders.process, {IS_LIVING}
     FROM aop.leaders JOIN aop.repositories ON repositories.number = leaders.repository WHERE repositories.name = ?
 """  # noqa: S608 (constants alone)
+
+
+class _Note(LeaseHolder, frozen=True, kw_only=True):
+    """The holder as its row names it."""
+
+    worker: str = ""
+    """The worker that started it; empty for a person's process."""
 
 
 class PostgresLeases:
     """Implements `aop.adapters.machine.supervisor_lease.SupervisorLeases`."""
 
-    def __init__(self, database: PostgresDatabase, name: str) -> None:
+    def __init__(self, database: PostgresDatabase, name: str, worker: str = "") -> None:
         self.database = database
         self._name = name
+        self._worker = worker
 
     def holder(self) -> LeaseHolder | None:
         row = self._row()
@@ -58,7 +70,7 @@ class PostgresLeases:
 
     @contextmanager
     def take(self) -> Iterator[PostgresLease]:
-        lease = PostgresLease(self.database, token=os.urandom(16).hex())
+        lease = PostgresLease(self.database, token=os.urandom(16).hex(), worker=self._worker)
         self._enter(lease)
         lease.begin()
         try:
@@ -89,11 +101,14 @@ class PostgresLeases:
                 )
             session.execute(
                 "INSERT INTO aop.leaders (repository, token, process, lock, host, pid, note, beat, stop, ended)"
-                " SELECT number, ?, ?, ?, ?, ?, '', clock_timestamp(), false, false"
+                " SELECT number, ?, ?, ?, ?, ?, ?, clock_timestamp(), false, false"
                 " FROM aop.repositories WHERE name = ? ON CONFLICT (repository) DO UPDATE SET"
                 " token = excluded.token, process = excluded.process, lock = excluded.lock, host = excluded.host,"
-                " pid = excluded.pid, note = '', beat = excluded.beat, stop = false, ended = false",
-                (lease.token, self.database.process, lease.lock, socket.gethostname(), os.getpid(), self._name),
+                " pid = excluded.pid, note = excluded.note, beat = excluded.beat, stop = false, ended = false",
+                (
+                    *(lease.token, self.database.process, lease.lock, socket.gethostname(), os.getpid()),
+                    *(lease.note(LeaseHolder(pid=os.getpid(), since="")), self._name),
+                ),
             )
             session.commit()
 
@@ -108,9 +123,10 @@ class PostgresLeases:
 class PostgresLease:
     """Implements `aop.adapters.machine.supervisor_lease.SupervisorLease`; a thread beats as long as it is held."""
 
-    def __init__(self, database: PostgresDatabase, *, token: str) -> None:
+    def __init__(self, database: PostgresDatabase, *, token: str, worker: str) -> None:
         self._database = database
         self.token = token
+        self._worker = worker
         self.lock = int.from_bytes(os.urandom(4), "big") >> 1
         self._ends = threading.Event()
         self._thread: threading.Thread | None = None
@@ -133,9 +149,12 @@ class PostgresLease:
 
     def sign(self, holder: LeaseHolder) -> None:
         with self._database.session(BEGIN) as session:
-            note = msgspec.json.encode(holder).decode()
-            session.execute("UPDATE aop.leaders SET note = ? WHERE token = ?", (note, self.token))
+            session.execute("UPDATE aop.leaders SET note = ? WHERE token = ?", (self.note(holder), self.token))
             session.commit()
+
+    def note(self, holder: LeaseHolder) -> str:
+        """Return the text that names a holder in the row."""
+        return msgspec.json.encode(_Note(**msgspec.structs.asdict(holder), worker=self._worker)).decode()
 
     def leave_to_child(self) -> None:
         self._pause()

@@ -17,6 +17,9 @@ class Place(Struct, frozen=True, kw_only=True):
     is_shared: bool = False
     """Whether this machine has the hub through which several machines have each other's work."""
 
+    worker: str = ""
+    """The worker that leads the repository here; empty where a person does."""
+
     @property
     def shown(self) -> str:
         """Return the address without user, password and options."""

@@ -13,7 +13,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from aop.adapters.storage.record.postgres.place import Place
-from aop.core.errors import DatabaseUnavailable, Fault
+from aop.core.errors import DatabaseRights, DatabaseUnavailable, Fault, Refusal
 
 MOST_CONNECTIONS = 8
 """Of one process; a further thread waits for one."""
@@ -176,5 +176,7 @@ def _reason(error: object) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-def _fault(why: object) -> Fault:
+def _fault(why: object) -> Fault | Refusal:
+    if isinstance(why, psycopg.errors.InsufficientPrivilege):
+        return DatabaseRights(_reason(why))
     return Fault(f"The record cannot be used: {_reason(why)}")

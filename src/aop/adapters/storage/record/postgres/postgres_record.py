@@ -167,9 +167,15 @@ class PostgresRecord:
         """Return the number of the repository, registered at first use in a database that has the shape."""
         return self._own_numbers().repository
 
+    def may_write(self) -> bool:
+        """Tell whether the user of the database may change the record."""
+        with self._database.session(BEGIN) as session:
+            migrate(session)
+            return _may_write(session)
+
     def leases(self) -> PostgresLeases:
         """Return the lease of the repository's supervisor."""
-        return PostgresLeases(self._database, self._place.name)
+        return PostgresLeases(self._database, self._place.name, self._place.worker)
 
     def seconds(self) -> float:
         """Return the seconds of the database's clock."""
@@ -238,18 +244,32 @@ class PostgresRecord:
 
     def _registered(self, session: Session) -> _Numbers:
         place = self._place
-        session.execute(
-            "INSERT INTO aop.repositories (name, home, state) SELECT ?, ?, ?"
-            " WHERE NOT EXISTS (SELECT 1 FROM aop.repositories WHERE name = ?) ON CONFLICT DO NOTHING",
-            (place.name, place.home, self._serves, place.name),
-        )
-        ((number, home, is_shared),) = session.execute(_NUMBER_AND_HOME, (place.name,)).fetchall()
+        known = (place.name,)
+        if session.execute(_NUMBER_AND_HOME, known).fetchone() is None:
+            session.execute(
+                "INSERT INTO aop.repositories (name, home, state) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                (place.name, place.home, self._serves),
+            )
+        ((number, home, is_shared),) = session.execute(_NUMBER_AND_HOME, known).fetchall()
         if is_shared and not place.is_shared:
             is_shared = self._end_sharing(session, number)
         if home != place.home and not is_shared:
             raise RecordElsewhere(place.name, home)
-        mine = (number, place.home)
-        session.execute("INSERT INTO aop.machines (repository, home) VALUES (?, ?) ON CONFLICT DO NOTHING", mine)
-        found = session.execute("SELECT number FROM aop.machines WHERE repository = ? AND home = ?", mine)
-        ((machine,),) = found.fetchall()
-        return _Numbers(repository=int(number), machine=int(machine), is_shared=is_shared)
+        machine = self._machine(session, number)
+        return _Numbers(repository=int(number), machine=machine, is_shared=is_shared)
+
+    def _machine(self, session: Session, number: int) -> int:
+        """Return the number of this machine, which is entered if it is new; 0 for one that may only read."""
+        mine = (number, self._place.home)
+        sql = "SELECT number FROM aop.machines WHERE repository = ? AND home = ?"
+        if session.execute(sql, mine).fetchone() is None:
+            if not _may_write(session):
+                return 0
+            session.execute("INSERT INTO aop.machines (repository, home) VALUES (?, ?) ON CONFLICT DO NOTHING", mine)
+        ((machine,),) = session.execute(sql, mine).fetchall()
+        return int(machine)
+
+
+def _may_write(session: Session) -> bool:
+    row = session.execute("SELECT has_table_privilege('aop.machines', 'INSERT')").fetchone()
+    return bool(row and row[0])

@@ -1,0 +1,1 @@
+"""Leads: the repositories of the platform, and workers that lead them."""
