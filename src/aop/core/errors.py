@@ -416,8 +416,8 @@ class DatabaseRights(Refusal):
     move = Move.CORRECT_USAGE
     hint = "Nothing changed. Use a user of the database in the role `aop_leader`; `aop_reader` may only read."
 
-    def __init__(self, said: str) -> None:
-        super().__init__(f"The user of the database may not do this: {said}")
+    def __init__(self, said: str, *, hint: str | None = None) -> None:
+        super().__init__(f"The user of the database may not do this: {said}", hint=hint)
 
 
 class RepositoryNameTaken(Refusal):

@@ -29,6 +29,7 @@ from aop.core.errors import (
 
 POLL_SECONDS = 1.0
 """How often DBOS itself would look into a queue; a worker of AOP looks when it is told, and by its own clock."""
+_OWNER = "Make the platform as the owner of the database."
 _MIGRATING = 0x616F7002
 """The number of the advisory lock under which the platform is made."""
 
@@ -86,9 +87,11 @@ class Platform:
     def make(self) -> bool:
         """Make the tables and queues, or bring them up to date; tell whether anything changed.
 
-        Raises: DatabaseUnavailable, PoolerUnsupported, RecordTooNew, DatabaseNotAop.
+        Raises: DatabaseUnavailable, PoolerUnsupported, RecordTooNew, DatabaseNotAop, DatabaseRights.
         """
         refuse_pooler(self.connection, self._url)
+        if not self._number("SELECT has_database_privilege(current_database(), 'CREATE')::integer", ()):
+            raise DatabaseRights("it needs CREATE on the database", hint=_OWNER)
         try:
             before = self._shape()
             if before is not None and before[0] > len(MIGRATIONS):

@@ -1,4 +1,4 @@
-"""`aop platform`: the queues for workers of other machines, and the repositories of all."""
+"""`aop platform`: the queues for workers of other machines, and all repositories."""
 
 from __future__ import annotations
 

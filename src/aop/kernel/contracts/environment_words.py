@@ -9,6 +9,7 @@ VARIABLES: Mapping[str, str] = {
     "AOP_HUB": "The git repository that has the work for other machines: file://, https://, ssh:// (default: none).",
     "AOP_DATABASE": "The PostgreSQL that has the record, `postgresql://USER@HOST:PORT/NAME` (default: a file).",
     "AOP_REPOSITORY": "The name of this repository in that database (default: that of its folder).",
+    "AOP_WORKER": "Set by a worker for the process that leads a repository for it; not meant for you.",
     "AOP_SIGNING_KEY": "The SSH key that signs your approvals, where `approval.signers` of the policy names signers.",
     "AOP_TOKEN": "The token of the agent that `aop mcp` serves.",
     "AOP_AGENT_PROVIDER": "The coding agent, if `--agent-provider` names none.",
