@@ -23,13 +23,15 @@ SECONDS = 120.0
 class WorkerProcess:
     """A worker of its own, with its own clone, cache and home."""
 
-    def __init__(self, platform: Platform, name: str, words: Sequence[str], prefix: Sequence[str], url: str) -> None:
+    def __init__(
+        self, platform: Platform, name: str, words: Sequence[str], prefix: Sequence[str], env: Mapping[str, str]
+    ) -> None:
         home = platform.folder / name
         home.mkdir(exist_ok=True)
         self.errors = home / "errors"
         self._platform = platform
         command = [*prefix, sys.executable, "-m", "aop.cli.main", "worker", "--label", f"name={name}", *words]
-        environ = {"AOP_DATABASE": url, "HOME": str(home)}
+        environ = {"HOME": str(home), **env}
         with self.errors.open("a") as errors:
             self.process = subprocess.Popen(
                 command, env={**os.environ, **environ}, cwd=home, stderr=errors, stdin=subprocess.DEVNULL
@@ -38,7 +40,7 @@ class WorkerProcess:
         self.id = ""
 
     def await_start(self) -> None:
-        until(lambda: self.process.poll() is not None or " takes gates" in self.errors.read_text(), seconds=SECONDS)
+        until(lambda: self.process.poll() is not None or " takes " in self.errors.read_text(), seconds=SECONDS)
         assert self.process.poll() is None, self.errors.read_text()
         self.id = self.errors.read_text().split()[1]
 
@@ -65,10 +67,16 @@ class Platform:
         return run_aop(self.root, *words, env={**self.env, **(env or {})})
 
     def worker(
-        self, name: str = "one", *words: str, prefix: Sequence[str] = (), url: str = "", waits: bool = True
+        self,
+        name: str = "one",
+        *words: str,
+        prefix: Sequence[str] = (),
+        url: str = "",
+        waits: bool = True,
+        env: Mapping[str, str] | None = None,
     ) -> WorkerProcess:
         """Start a worker, and return when it takes runs."""
-        made = WorkerProcess(self, name, words, prefix, url or self.url)
+        made = WorkerProcess(self, name, words, prefix, {"AOP_DATABASE": url or self.url, **(env or {})})
         self._workers.append(made)
         if waits:
             made.await_start()

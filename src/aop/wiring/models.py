@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -39,8 +39,10 @@ def model_reviewer(settings: Settings) -> Reviewer:
 
 
 @contextmanager
-def build_ticket_desk(settings: Settings, ledger: Ledger, kind: str) -> Iterator[Desk]:
-    """Yield the ports of a kind of ticket work; the providers' servers end with it.
+def build_ticket_desk(
+    settings: Settings, ledger: Ledger, kind: str, is_cut_off: Callable[[], bool] = lambda: False
+) -> Iterator[Desk]:
+    """Yield the ports of a kind of ticket work; the providers' servers end with it, and call nothing while cut off.
 
     Raises: TicketSettingMissing, TicketProviderUnsupported, and what `build_brain` raises.
     """
@@ -48,5 +50,6 @@ def build_ticket_desk(settings: Settings, ledger: Ledger, kind: str) -> Iterator
     from aop.tickets.runs.runner import PRODUCTS
 
     brain = build_brain(settings, product=PRODUCTS[kind])
-    with ticket_desk(settings.environ, PRODUCTS[kind], brain, ledger, Redactor(settings.secrets)) as desk:
+    redact = Redactor(settings.secrets)
+    with ticket_desk(settings.environ, PRODUCTS[kind], brain, ledger, redact, is_cut_off=is_cut_off) as desk:
         yield desk

@@ -9,7 +9,7 @@ RUNS = 1
 """The number of the shape of runs: what orders and answers look like. A worker serves one number."""
 APPLICATION = "aop-fleet"
 VERSION = f"runs-{RUNS}"
-QUEUES = ("gates",)
+QUEUES = ("gates", "tickets")
 """The queues of the platform: what can be asked for from other machines."""
 QUEUED, ENDED = "aop_queued", "aop_ended"
 """The channels on which the database tells of runs that wait, and of runs that ended."""
@@ -21,6 +21,7 @@ WORKER_RIGHTS = (
     "SELECT ON fleet.shape, fleet.repositories",
     "SELECT, UPDATE ON fleet.judge",
     "SELECT, INSERT, UPDATE, DELETE ON fleet.workers, fleet.logs",
+    "SELECT, INSERT, UPDATE ON fleet.ticket_runs, fleet.ticket_steps",
 )
 """Queues, logs and the rows of workers; nothing in the schema `aop`, which has the record."""
 ROLES = {
@@ -31,6 +32,8 @@ ROLES = {
         "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA aop",
         "USAGE ON ALL SEQUENCES IN SCHEMA aop",
         "SELECT, INSERT, UPDATE, DELETE ON fleet.repositories, fleet.leads",
+        "SELECT ON fleet.ticket_ledger",
+        "SELECT, INSERT, UPDATE ON fleet.ticket_numbers, fleet.ticket_deliveries",
     ),
     "aop_reader": ("USAGE ON SCHEMA aop, dbos, fleet", "SELECT ON ALL TABLES IN SCHEMA aop, dbos, fleet"),
 }
@@ -95,6 +98,46 @@ MIGRATIONS: tuple[str, ...] = (
         repository text COLLATE "C" PRIMARY KEY REFERENCES fleet.repositories (name) ON DELETE CASCADE,
         worker text COLLATE "C" NOT NULL,
         began timestamptz NOT NULL DEFAULT clock_timestamp()
+    );
+    """,
+    """
+    CREATE TABLE fleet.ticket_ledger (name text NOT NULL);
+    INSERT INTO fleet.ticket_ledger VALUES (substr(replace(gen_random_uuid()::text, '-', ''), 1, 8));
+    CREATE TABLE fleet.ticket_runs (
+        run_id text COLLATE "C" PRIMARY KEY,
+        number bigint GENERATED ALWAYS AS IDENTITY,
+        kind text COLLATE "C" NOT NULL,
+        ticket text COLLATE "C" NOT NULL,
+        payload text NOT NULL DEFAULT 'null',
+        began text NOT NULL,
+        ended text,
+        state text NOT NULL,
+        answer text
+    );
+    CREATE UNIQUE INDEX ticket_runs_active ON fleet.ticket_runs (kind, ticket) WHERE state = 'active';
+    CREATE INDEX ticket_runs_of_ticket ON fleet.ticket_runs (ticket, kind, state);
+    CREATE TABLE fleet.ticket_steps (
+        run_id text COLLATE "C" NOT NULL,
+        name text COLLATE "C" NOT NULL,
+        number bigint GENERATED ALWAYS AS IDENTITY,
+        at text NOT NULL,
+        outcome text NOT NULL,
+        PRIMARY KEY (run_id, name)
+    );
+    CREATE TABLE fleet.ticket_deliveries (
+        name text COLLATE "C" PRIMARY KEY,
+        kind text COLLATE "C" NOT NULL,
+        ticket text COLLATE "C" NOT NULL,
+        run_id text COLLATE "C" NOT NULL,
+        sent bigint NOT NULL,
+        at text NOT NULL
+    );
+    CREATE INDEX ticket_deliveries_of_ticket ON fleet.ticket_deliveries (ticket, kind);
+    CREATE TABLE fleet.ticket_numbers (
+        kind text COLLATE "C" NOT NULL,
+        ticket text COLLATE "C" NOT NULL,
+        last bigint NOT NULL,
+        PRIMARY KEY (kind, ticket)
     );
     """,
 )

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import dbos
+import psycopg
 from dbos import DBOS
 from sqlalchemy import create_engine
 from sqlalchemy.exc import SQLAlchemyError
 
 from aop.adapters.fleet.claims import Claims
-from aop.adapters.fleet.connections import engine_address
+from aop.adapters.fleet.connections import Connection, engine_address
 from aop.adapters.fleet.platform_shape import APPLICATION, VERSION
-from aop.core.errors import Json
+from aop.core.errors import Fault, Json
 
 Perform = Callable[[str, Mapping[str, Json]], Mapping[str, Json]]
 """Carries a run out: its id and payload in, its answer out."""
@@ -77,6 +79,15 @@ class WorkerEngine:
         except SQLAlchemyError:
             return False
         return True
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """Have the driver's own connection, in one transaction. Raises: SQLAlchemyError, psycopg.Error."""
+        with self._engine.begin() as connection:
+            driver = connection.connection.driver_connection
+            if not isinstance(driver, psycopg.Connection):
+                raise Fault("The engine has no connection of psycopg.")
+            yield driver
 
     def forget(self, runs: Sequence[str]) -> None:
         """Remove runs that ended long ago: their leader did not live to do it."""

@@ -81,7 +81,7 @@ def _work(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 def _kinds(queues: tuple[str, ...]) -> dict[str, RunKind]:
     """Return the kinds of runs that the queues hold, by name."""
-    of_queue: dict[str, tuple[str, RunKind]] = {"gates": ("gate", _gate_runs)}
+    of_queue: dict[str, tuple[str, RunKind]] = {"gates": ("gate", _gate_runs), "tickets": ("ticket", _ticket_runs)}
     return dict(of_queue[name] for name in queues)
 
 
@@ -90,6 +90,18 @@ def _gate_runs(context: RunContext) -> Perform:
     from aop.wiring.build import worker_call
 
     return GateRuns(context, partial(worker_call, context.environ, report=context.say)).perform
+
+
+def _ticket_runs(context: RunContext) -> Perform:
+    from aop.adapters.fleet.runs.tickets.platform_ledger import PlatformLedger
+    from aop.adapters.fleet.runs.tickets.ticket_runs import TicketRuns
+    from aop.core.redaction.redactor import Redactor
+    from aop.wiring.build import Settings
+    from aop.wiring.models import build_ticket_desk
+
+    settings = Settings.from_env(context.environ)
+    ledger = PlatformLedger(context.engine.transaction, is_patient=True)
+    return TicketRuns(context, ledger, partial(build_ticket_desk, settings), Redactor(settings.secrets)).perform
 
 
 def _labels(words: list[str]) -> dict[str, str]:

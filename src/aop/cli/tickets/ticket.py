@@ -7,25 +7,31 @@ import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from aop.adapters.fleet.runs.tickets.chosen_queue import ticket_queue
 from aop.adapters.git.repository import open_repository
+from aop.adapters.machine.clock import SystemClock
 from aop.adapters.storage.run_files import RunFiles
 from aop.adapters.tickets.ledger import LEDGER, TicketLedger
 from aop.cli.shell.terminal import Terminal
 from aop.cli.tickets.texts import run_text, runs_text
 from aop.core.clock import timestamp
-from aop.core.errors import InvalidCliArgs, Json
+from aop.core.errors import InvalidCliArgs, Json, WorkerFailed
 from aop.core.ids import RunId
 from aop.core.redaction.redactor import mask_json
 from aop.core.text.counts import count
 from aop.core.text.visible import visible
 from aop.tickets.mission.keys import ticket_key
+from aop.tickets.runs.history import JoinedHistory
 from aop.tickets.runs.runner import PRODUCTS, TicketRunner
 from aop.wiring.build import Settings
 from aop.wiring.models import build_ticket_desk
+
+if TYPE_CHECKING:  # imported with the driver of the database, by those who have one
+    from aop.adapters.fleet.runs.tickets.ticket_queue import TicketQueue
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,21 +58,39 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return create_ticket(ticket_key(arguments.name or ""), arguments.file, settings.environ, terminal)
     repository = open_repository(Path(arguments.repo), settings.environ)
     repository.exclude_runtime_files()
-    ledger = TicketLedger(repository.root / LEDGER)
+    ledger, queue = TicketLedger(repository.root / LEDGER), ticket_queue(settings.environ)
+    history = ledger if queue is None else JoinedHistory(ledger, queue.ledger)
     if arguments.what == "runs":
-        runs = ledger.runs()
+        runs = history.runs()
         return terminal.result({"runs": [*runs], "dry_runs": [*ledger.dry_runs()]}, runs_text(runs))
     if not arguments.name:
         wanted = "the id of a run" if arguments.what == "show" else "the key of a ticket"
         message = f"`aop ticket {arguments.what}` needs {wanted}."
         raise InvalidCliArgs(message, hint="List the runs with: aop ticket runs")
     if arguments.what == "show":
-        found = ledger.run(arguments.name)
+        found = history.run(arguments.name)
         return terminal.result(found, run_text(found))
     key = ticket_key(arguments.name)
     if arguments.dry_run:
         return _dry_run(arguments.what, key, settings, ledger, terminal)
+    if queue is not None and (queue.is_served() or queue.ledger.has_active_run(arguments.what, key)):
+        return _ask_workers(arguments.what, key, queue, terminal)
     return carry_out(arguments.what, key, settings, ledger, terminal)
+
+
+def _ask_workers(kind: str, key: str, queue: TicketQueue, terminal: Terminal) -> int:
+    """Have a worker carry out a run, or wait for the one that the ticket has."""
+    with queue:
+        run_id = queue.ledger.open_run(kind, key, timestamp(SystemClock().now()))
+        queue.submit(kind, run_id, key)
+        terminal.say(f"Run {run_id} waits for a worker. It goes on without this command, which can be given again.")
+        answer = queue.answer(run_id, terminal.say)
+        queue.forget(run_id)
+    if "error" in answer:
+        return terminal.refuse(answer["error"], {"run": run_id})
+    if "broke" in answer:
+        raise WorkerFailed(answer["broke"], hint=f"Look at the worker's output, and at `aop ticket show {run_id}`.")
+    return _print_ending(run_id, answer["ending"], terminal)
 
 
 def carry_out(kind: str, key: str, settings: Settings, ledger: TicketLedger, terminal: Terminal) -> int:

@@ -11,8 +11,9 @@ import os
 import signal
 from asyncio import StreamReader, StreamWriter
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -99,7 +100,9 @@ class _Initialized(Struct, frozen=True, rename="camel"):
 class StdioClient:
     """A connection to a started server, with one request at a time."""
 
-    def __init__(self, to: StreamWriter, from_: StreamReader, seconds: float) -> None:
+    def __init__(self, to: StreamWriter, from_: StreamReader, seconds: float, kill: Callable[[], None]) -> None:
+        self.kill = kill
+        """Ends the server and its children at once."""
         self._to = to
         self._from = from_
         self._seconds = seconds
@@ -187,7 +190,8 @@ async def connected(command: ServerCommand) -> AsyncIterator[StdioClient]:
     if process.stdin is None or process.stdout is None:
         raise Fault("A child process has no standard streams.")
     try:
-        client = StdioClient(process.stdin, process.stdout, command.call_seconds)
+        kill = partial(_signal, process, signal.SIGKILL)
+        client = StdioClient(process.stdin, process.stdout, command.call_seconds, kill)
         await client.initialize()
         yield client
     finally:

@@ -26,6 +26,8 @@ from aop.core.text.json import MalformedText, parse_json
 from aop.tickets.ports import KnownTool
 
 _WORD = re.compile(r"\w+")
+_WATCH_SECONDS = 0.1
+_CUT_OFF = "this machine is cut off"
 
 
 class _Request(Struct, frozen=True):
@@ -44,8 +46,11 @@ class Upstream:
         needed: Sequence[KnownTool],
         portal: asyncio.AbstractEventLoop,
         redact: Callable[[str], str],
+        is_cut_off: Callable[[], bool] = lambda: False,
     ) -> None:
+        """Take what tells that no call may be made: one that is under way then is broken off with its child."""
         self._command = command
+        self._is_cut_off = is_cut_off
         self._needed = tuple(needed)
         self._portal = portal
         self._redact = redact
@@ -104,7 +109,7 @@ class Upstream:
         if request.tool not in {tool.name for tool in client.tools}:
             return RemoteToolsMissing(f"`{self._command.name}` has no tool `{request.tool}`.", tool=request.tool)
         try:
-            result = await client.call(request.tool, request.arguments)
+            result = await self._called(client, request)
         except ServerError as error:
             return self._refusal(request.tool, str(error))
         value = result.text if result.is_error else _value(result)
@@ -112,6 +117,19 @@ class Upstream:
         if isinstance(value, dict) and set(value) == {"error"}:
             return self._refusal(request.tool, str(value["error"]))
         return self._refusal(request.tool, str(value)) if result.is_error else value
+
+    async def _called(self, client: stdio_client.StdioClient, request: _Request) -> stdio_client.ToolAnswer:
+        """Call a tool. Raises: ServerGone, also if this machine is cut off meanwhile; ServerError."""
+        if self._is_cut_off():
+            raise ServerGone(_CUT_OFF)
+        call = asyncio.ensure_future(client.call(request.tool, request.arguments))
+        while not (await asyncio.wait([call], timeout=_WATCH_SECONDS))[0]:
+            if self._is_cut_off():
+                call.cancel()
+                await asyncio.wait([call])
+                client.kill()
+                raise ServerGone(_CUT_OFF)
+        return call.result()
 
     def _check_tools(self, tools: Sequence[ListedTool]) -> None:
         """Compare our table with the tools of the server. Raises: RemoteToolsMissing."""

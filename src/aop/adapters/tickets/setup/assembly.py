@@ -33,11 +33,17 @@ _APPROVALS: Mapping[str, Mapping[str, KnownTool]] = {LOCAL: local_ports.APPROVAL
 
 @contextmanager
 def ticket_desk(
-    environ: Mapping[str, str], product: str, brain: Brain, ledger: Ledger, redact: Redactor
+    environ: Mapping[str, str],
+    product: str,
+    brain: Brain,
+    ledger: Ledger,
+    redact: Redactor,
+    *,
+    is_cut_off: Callable[[], bool] = lambda: False,
 ) -> Iterator[Desk]:
     """Open the desk of a product. Raises: TicketSettingMissing, TicketProviderUnsupported, OutboundServerMissing."""
     settings, chosen = ticket_settings(environ, product)
-    with outbound_ports(environ, chosen, redact) as (tracker, vcs, docs):
+    with outbound_ports(environ, chosen, redact, is_cut_off) as (tracker, vcs, docs):
         yield Desk(
             tracker=tracker,
             vcs=vcs,
@@ -53,7 +59,10 @@ def ticket_desk(
 
 @contextmanager
 def outbound_ports(
-    environ: Mapping[str, str], chosen: ChosenSystems, redact: Callable[[str], str]
+    environ: Mapping[str, str],
+    chosen: ChosenSystems,
+    redact: Callable[[str], str],
+    is_cut_off: Callable[[], bool] = lambda: False,
 ) -> Iterator[tuple[TrackerPort, VcsPort, DocsPort]]:
     """Open the ports of the chosen providers; a server starts at its first call and ends with the block."""
     # For an unsupported system the pipeline only comments on the ticket, so its port is never used.
@@ -65,7 +74,7 @@ def outbound_ports(
             tables = [_TABLES[name] for name in providers]
             tables += [_APPROVALS[name] for name in providers if chosen.may_approve and name == vcs]
             needed = tuple(row for table in tables for row in table.values())
-            upstream = Upstream(command, needed, portal, redact)
+            upstream = Upstream(command, needed, portal, redact, is_cut_off)
             ends.callback(upstream.close)
             upstreams.update(dict.fromkeys(providers, upstream))
         yield (

@@ -1,0 +1,1 @@
+"""Ticket runs of the platform: the queue `tickets`, and one ledger for all."""

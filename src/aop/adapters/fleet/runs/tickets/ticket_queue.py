@@ -1,0 +1,147 @@
+"""Ticket queue: runs that are asked for here, and carried out by workers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Self
+
+import psycopg
+
+from aop.adapters.fleet.connections import Connection, connect, engine_address, first_line
+from aop.adapters.fleet.platform_shape import APPLICATION, ENDED, RUNS, VERSION
+from aop.adapters.fleet.rules import DEAD_SECONDS
+from aop.adapters.fleet.runs.tickets.platform_ledger import PlatformLedger
+from aop.core.errors import DatabaseUnavailable, WorkerFailed
+from aop.core.ids import RunId
+from aop.tickets.runs.storage import StorageFailed
+
+QUEUE, KIND = "tickets", "ticket"
+LOOK_SECONDS = 0.5
+"""How often an end is looked for that nobody told of."""
+_OVER = ("ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
+
+
+class TicketQueue:
+    """The queue `tickets` of a platform, as commands and webhooks use it."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._client: Any = None
+        self._guard = threading.Lock()
+        self._connection: Connection | None = None
+        self.ledger = PlatformLedger(self._transaction)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        if self._client is not None:
+            self._client.destroy()
+        if self._connection is not None:
+            self._connection.close()
+
+    def is_there(self) -> bool:
+        """Tell whether the database has this queue, for runs of this shape."""
+        with self._transaction() as rows:
+            found = rows.execute("SELECT to_regclass('fleet.ticket_runs') IS NOT NULL").fetchone()
+            if found is None or not found[0]:
+                return False
+            shape = rows.execute("SELECT runs FROM fleet.shape").fetchone()
+            return shape is not None and shape[0] == RUNS
+
+    def is_served(self) -> bool:
+        """Tell whether a worker that takes tickets is live."""
+        with self._transaction() as rows:
+            living = rows.execute(
+                "SELECT 1 FROM fleet.workers WHERE gone IS NULL AND NOT drains AND %s = ANY(queues) AND runs = %s"
+                " AND beat > clock_timestamp() - make_interval(secs => %s) LIMIT 1",
+                (QUEUE, RUNS, DEAD_SECONDS),
+            ).fetchone()
+            return living is not None
+
+    def submit(self, kind: str, run_id: RunId, ticket: str) -> None:
+        """Queue a run of the ledger; one that is queued or active already stays. Raises: WorkerFailed."""
+        from sqlalchemy.exc import SQLAlchemyError
+
+        options = {
+            "queue_name": QUEUE, "workflow_name": KIND, "workflow_id": _key(run_id), "app_version": VERSION,
+        }  # fmt: skip
+        try:
+            if self._status(run_id)[0] in _OVER:
+                # It broke without an answer, and is begun once more: what it wrote has its marks.
+                self._engine().delete_workflow(_key(run_id))
+            self._engine().enqueue(options, {"kind": kind, "ticket": ticket, "run_id": run_id})
+        except (psycopg.Error, SQLAlchemyError) as error:
+            raise WorkerFailed(f"The queue of tickets cannot be used: {first_line(error)}") from error
+
+    def answer(self, run_id: RunId, report: Callable[[str], None]) -> Any:
+        """Wait for the answer of a run, and report who has it. Raises: WorkerFailed."""
+        worker = ""
+        while True:
+            try:
+                with self._listening() as connection:
+                    while True:
+                        status, now = self._status(run_id)
+                        if now and now != worker:
+                            worker = now
+                            report(f"{run_id} is carried out by the worker {worker}.")
+                        if (answer := self.ledger.answer(run_id)) is not None:
+                            return answer
+                        if status in _OVER:
+                            raise WorkerFailed(f"The worker {worker} could not carry out `{run_id}`.")
+                        for _notice in connection.notifies(timeout=LOOK_SECONDS, stop_after=1):
+                            pass
+            except (psycopg.Error, DatabaseUnavailable, StorageFailed):
+                # A database that restarts costs nothing but the time.
+                time.sleep(LOOK_SECONDS)
+
+    def forget(self, run_id: RunId) -> None:
+        """Remove a run that was answered from the engine; if this fails, the workers' judge does it later."""
+        from sqlalchemy.exc import SQLAlchemyError
+
+        with suppress(psycopg.Error, SQLAlchemyError):
+            if self._status(run_id)[0] == "SUCCESS":
+                self._engine().delete_workflow(_key(run_id))
+
+    def _status(self, run_id: RunId) -> tuple[str, str]:
+        """Return the state of a run in the engine, and the worker that has it."""
+        with self._transaction() as rows:
+            sql = "SELECT status, coalesce(executor_id, '') FROM dbos.workflow_status WHERE workflow_uuid = %s"
+            row = rows.execute(sql, (_key(run_id),)).fetchone()
+        if row is None:
+            return "", ""
+        return str(row[0]), str(row[1]) if row[0] == "PENDING" else ""
+
+    def _engine(self) -> Any:
+        if self._client is None:
+            # DBOS takes long to import, and most commands queue nothing.
+            from dbos import DBOSClient, DBOSPortableJSONSerializer
+
+            self._client = DBOSClient(
+                system_database_url=engine_address(self._url),
+                serializer=DBOSPortableJSONSerializer(),
+                application_name=APPLICATION,
+                system_database_pool_size=2,
+            )
+        return self._client
+
+    @contextmanager
+    def _listening(self) -> Iterator[Connection]:
+        with connect(self._url) as connection:
+            connection.execute(f"LISTEN {ENDED}")
+            yield connection
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        with self._guard:
+            if self._connection is None or self._connection.closed:
+                self._connection = connect(self._url)
+            with self._connection.transaction():
+                yield self._connection
+
+
+def _key(run_id: RunId) -> str:
+    return f"{QUEUE}/{run_id}"
