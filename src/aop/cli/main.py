@@ -96,7 +96,7 @@ GROUPS = {
     },
     ("history", "many machines"): {
         "platform": "make the queues for workers in the database, list repositories in it, or say what is in them",
-        "worker": "take gate runs of other machines, or let a worker end after its current runs",
+        "worker": "take gate runs and turns of other machines, or let a worker end after its current runs",
         "workers": "list the workers of all machines",
     },
 }

@@ -479,6 +479,14 @@ class WorkerFailed(Refusal):
     hint = "Look at the worker's output, and send the same call again. Nothing was recorded."
 
 
+class LeaderSilent(Refusal):
+    """An agent works on another machine, and the leader did not answer its call in time."""
+
+    code = "leader_silent"
+    move = Move.RETRY
+    hint = "Send the call again, or go on with the context that you were given."
+
+
 class InvalidFeatureSlug(Refusal):
     """The text cannot be a feature id."""
 

@@ -84,7 +84,10 @@ class HttpServer:
         *,
         routes: Sequence[BaseRoute] = (),
         stopping: asyncio.Event | None = None,
+        outlived: bool = False,
     ) -> None:
+        """`outlived` by other servers of this process, which then go on."""
+        self._outlived = outlived
         self._app = DrainingApp(_asgi_app(tools, tokens, origin, routes), tokens, stopping or asyncio.Event())
         config = uvicorn.Config(
             self._app,
@@ -117,7 +120,11 @@ class HttpServer:
             # A second signal ends the process at once; the record survives that.
             self._loop.remove_signal_handler(number)
         await self._app.drain()
-        self._server.handle_exit(signal.SIGTERM, None)
+        if self._outlived:
+            # The other way ends the streams of all servers of this process, now and for ever.
+            self._server.should_exit = True
+        else:
+            self._server.handle_exit(signal.SIGTERM, None)
         await serving
 
     def stop(self) -> None:

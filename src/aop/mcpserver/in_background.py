@@ -23,7 +23,7 @@ def served_in_background(gateway: Gateway, tokens: Tokens, log: Callable[[str], 
     with loopback_socket(0) as listening:
         tools, ready = ToolServer(gateway, caller_of_request, log), threading.Event()
         origin = origin_of(listening)
-        serving = HttpServer(tools, tokens, origin, lambda _url: ready.set())
+        serving = HttpServer(tools, tokens, origin, lambda _url: ready.set(), outlived=True)
         thread = threading.Thread(target=lambda: asyncio.run(serving.serve_until_stopped(listening)), daemon=True)
         thread.start()
         if not ready.wait(READY_SECONDS):

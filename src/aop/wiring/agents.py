@@ -2,26 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
 
 from aop.adapters.agents import contexts, staff
 from aop.adapters.agents.gated import chosen_agent, workflow_scratch
 from aop.adapters.agents.vendors.catalogue import vendors_of
+from aop.adapters.files.own_folders import held_folder
+from aop.adapters.reporting.call_log import FileCallLog
+from aop.adapters.storage.record.sqlite import SqliteRecord
 from aop.brains.ports import Brain
+from aop.core.errors import (
+    AgentProviderNotConfigured,
+    AgentTimedOut,
+    Fault,
+    ProviderAuthMissing,
+    Refusal,
+    UnsupportedAgentProvider,
+)
+from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.gated.driver import Agent
 from aop.kernel.config.agents import known_providers
 from aop.kernel.gateway.gateway import Gateway
+from aop.kernel.gateway.principals import Principal
 from aop.kernel.gateway.tokens import Tokens
+from aop.kernel.record.documents.usage import Usage
 from aop.supervisor.turns import Staff
 from aop.supervisor.workers import ProviderChoice, Worker
-from aop.wiring.build import App
+from aop.wiring.build import App, Settings, worker_kernel
+from aop.wiring.catalogue import CATALOGUE
+from aop.wiring.late_parts import turn_workers
 from aop.wiring.models import build_brain
+
+if TYPE_CHECKING:  # turns of other machines are few commands' business
+    from aop.adapters.agents.orders.turn_orders import TurnAnswer, TurnOrder
+    from aop.adapters.fleet.runs.turn_runs import TurnPlace
 
 ServeMcp: TypeAlias = Callable[[Gateway, Tokens, Callable[[str], None]], AbstractContextManager[str]]
 """Serves MCP over HTTP for as long as the context lasts, and gives the address."""
+Tell: TypeAlias = Callable[[FeatureId, str], None]
 
 
 def providers_here(app: App) -> tuple[str, ...]:
@@ -29,26 +52,24 @@ def providers_here(app: App) -> tuple[str, ...]:
     return known_providers(vendors_of(app.gateway.kernel.config().agents, app.settings.environ))
 
 
-def agent_staff(app: App, choices: Mapping[Role, ProviderChoice], mcp_url: str = "") -> Staff:
+def agent_staff(
+    app: App, choices: Mapping[Role, ProviderChoice], mcp_url: str = "", *, tell: Tell | None = None
+) -> Staff:
     """Return the chosen workers; those that use MCP call this address.
 
+    With `tell`, workers of other machines take their turns where there are any.
     Raises: MissingRolePrompt, ProviderAuthMissing, AgentProviderNotConfigured.
     """
     kernel, environ = app.gateway.kernel, app.settings.environ
-    commands = contexts.command_context(kernel, app.root, environ, staff.feature_scratch(kernel))
-    sessions = contexts.session_context(kernel, app.root, environ, app.tokens, mcp_url, network=app.settings.network)
-
-    def model_worker(model: str | None) -> Worker:
-        from aop.adapters.agents.workers.model import ModelContext, ModelWorker
-
-        context = ModelContext(
-            gateway=app.gateway, scratches=sessions.scratches, logs=commands.logs, seconds=commands.timeouts.seconds
-        )
-        return ModelWorker(build_brain(app.settings, chosen=model), context)
-
-    workers = staff.chosen_workers(choices, environ, commands, sessions, model_worker)
+    workers = _workers(app, choices, mcp_url)
     if app.telemetry is not None:
         workers = {role: app.telemetry.trace_worker(worker) for role, worker in workers.items()}
+    elsewhere = None if tell is None else turn_workers(app.repository, environ)
+    if tell is not None and elsewhere is not None:
+        from aop.adapters.agents.orders.ordered_turns import OrderedTurns, OrderedWorker
+
+        turns = OrderedTurns(app.gateway, elsewhere, app.root, tell)
+        workers = {role: OrderedWorker(turns, worker) for role, worker in workers.items()}
     providers = staff.model_providers(choices, environ, vendors_of(kernel.config().agents, environ))
     prompts = staff.role_prompts(app.repository, kernel.config())
     return staff.ChosenStaff(
@@ -59,6 +80,85 @@ def agent_staff(app: App, choices: Mapping[Role, ProviderChoice], mcp_url: str =
         # Looked up for each turn: a person gives a price while the run waits for it.
         lambda choice: staff.unpriced_model(choice, vendors_of(kernel.config().agents, environ), environ),
     )
+
+
+def _workers(
+    app: App,
+    choices: Mapping[Role, ProviderChoice],
+    mcp_url: str,
+    stopped: Callable[[FeatureId], str] | None = None,
+) -> dict[Role, Worker]:
+    kernel, environ = app.gateway.kernel, app.settings.environ
+    commands = contexts.command_context(kernel, app.root, environ, staff.feature_scratch(kernel))
+    sessions = contexts.session_context(kernel, app.root, environ, app.tokens, mcp_url, network=app.settings.network)
+    if stopped is not None:
+        commands = msgspec.structs.replace(commands, stopped=stopped)
+        sessions = msgspec.structs.replace(sessions, stopped=stopped)
+
+    def model_worker(model: str | None) -> Worker:
+        from aop.adapters.agents.workers.model import ModelContext, ModelWorker
+
+        context = ModelContext(
+            gateway=app.gateway, scratches=sessions.scratches, logs=commands.logs, seconds=commands.timeouts.seconds
+        )
+        return ModelWorker(build_brain(app.settings, chosen=model), context)
+
+    return staff.chosen_workers(choices, environ, commands, sessions, model_worker)
+
+
+def take_turn(place: TurnPlace, serve: ServeMcp) -> TurnAnswer:
+    """Let a coding agent of this machine take a turn that a leader elsewhere ordered."""
+    from aop.adapters.agents.orders.turn_orders import TurnAnswer, TurnOrder, refusal_value
+
+    order = msgspec.convert(place.order, TurnOrder)
+    given = order.given
+    choice = ProviderChoice(provider=given.provider, model=given.model, provider_config_ref=given.provider_config_ref)
+    choices = dict.fromkeys(staff.WORKERS, choice)
+    with _app_of_turn(place, order) as app:
+        try:
+            if reason := place.stopped():
+                raise AgentTimedOut(f"The agent was stopped: {reason}")
+            _workers(app, choices, "")
+        except (AgentProviderNotConfigured, ProviderAuthMissing, UnsupportedAgentProvider) as refusal:
+            return TurnAnswer(worker=place.worker, unable=f"the worker {place.worker} cannot: {refusal.message}")
+        except Refusal as refusal:
+            return TurnAnswer(worker=place.worker, refusal=refusal_value(refusal))
+        try:
+            with mcp_server_for(app, choices, serve, place.say) as mcp_url:
+                workers = _workers(app, choices, mcp_url, lambda _feature_id: place.stopped())
+                return TurnAnswer(worker=place.worker, output=workers[order.role].turn(given))
+        except Refusal as refusal:
+            return TurnAnswer(worker=place.worker, refusal=refusal_value(refusal))
+
+
+@contextmanager
+def _app_of_turn(place: TurnPlace, order: TurnOrder) -> Iterator[App]:
+    """Open a clone for one turn: with a record that holds what the order carries, and ends with it."""
+    from aop.adapters.agents.orders.relayed_tools import RelayingGateway
+    from aop.adapters.agents.orders.turn_orders import enter_documents
+
+    root, settings = place.repository.root, Settings.from_env(place.environ)
+    tmp = root / ".aop" / "tmp"
+    tmp.mkdir(parents=True, exist_ok=True)
+    with held_folder(tmp) as private:
+        base_branch = order.config.policy.worktree.base_branch
+        kernel = worker_kernel(place.environ, place.repository, private, lambda: order.config, base_branch)
+        record, calls = kernel.record, FileCallLog(private / "calls.jsonl")
+        if not isinstance(record, SqliteRecord):
+            raise Fault("The record of a turn is a file.")
+        with closing(record), closing(calls):
+            enter_documents(record, order, msgspec.convert(place.earlier, tuple[Usage | None, ...]))
+            version = order.documents.state.version
+            yield App(
+                gateway=RelayingGateway(
+                    msgspec.structs.replace(kernel, calls=calls), CATALOGUE, place.call, version=version
+                ),
+                repository=place.repository,
+                record=record,
+                call_log=calls,
+                settings=settings,
+                person=Principal(role=order.role, actor="worker"),
+            )
 
 
 def gated_agent(app: App, choice: ProviderChoice, mcp_url: str = "") -> Agent:

@@ -209,11 +209,24 @@ def worker_call(
     environ: Mapping[str, str], repository: Repository, base_branch: str, run: str, report: Callable[[str], None]
 ) -> Call:
     """Return the call in which a worker carries out a run: in a clone, whose record holds nothing."""
-    private, redact = repository.root / ".aop", Redactor(Settings.from_env(environ).secrets)
-    kernel = Kernel(
+    kernel = worker_kernel(environ, repository, repository.root, _no_config, base_branch)
+    who = Principal(role=Role.SYSTEM, actor="worker")
+    return Call(kernel=kernel, principal=who, tool=CATALOGUE["gates.run"], operation_id=OperationId(run), report=report)
+
+
+def worker_kernel(
+    environ: Mapping[str, str],
+    repository: Repository,
+    root: Path,
+    config: Callable[[], Config],
+    base_branch: str,
+) -> Kernel:
+    """Return the kernel of a worker's run: in a clone, with record, files and locks below a root."""
+    private, redact = root / ".aop", Redactor(Settings.from_env(environ).secrets)
+    return Kernel(
         record=SqliteRecord(private / "record.db"),
         git=repository,
-        files=RepositoryFiles(repository.root),
+        files=RepositoryFiles(root),
         processes=late_processes(repository, environ, redact, lambda: base_branch),
         locks=FileLocks(private / "locks"),
         worktree_extras=late_worktree_extras(repository.git, repository),
@@ -222,10 +235,8 @@ def worker_call(
         signer=FileSigner(private / "keys" / "approval.key"),
         redact=redact,
         new_id=new_id,
-        config=_no_config,
+        config=config,
     )
-    who = Principal(role=Role.SYSTEM, actor="worker")
-    return Call(kernel=kernel, principal=who, tool=CATALOGUE["gates.run"], operation_id=OperationId(run), report=report)
 
 
 def _no_config() -> Config:

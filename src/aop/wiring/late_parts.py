@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 if TYPE_CHECKING:
     from aop.adapters.git.process.program import GitDir
+    from aop.adapters.git.refs.hub import Hub
     from aop.adapters.git.refs.tree_hub import TreeHub
     from aop.adapters.git.repository import Repository
     from aop.adapters.storage.record.choice import OpenRecord
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from aop.kernel.gateway.calls import Call, Kernel
     from aop.kernel.gateway.principals import Principal
     from aop.kernel.gateway.workspaces import Workspace
-    from aop.kernel.ports.gate_workers import GateWorkers
+    from aop.kernel.ports.fleet import GateWorkers, TurnWorkers
     from aop.kernel.ports.processes import Processes
     from aop.kernel.ports.remotes import Remotes
     from aop.kernel.ports.signer import Signatures
@@ -87,7 +88,27 @@ def late_processes(
 
 
 def gate_workers(repository: Repository, environ: Mapping[str, str]) -> GateWorkers | None:
-    """Return the workers of other machines; None without a database and a hub. Raises: HubUnavailable."""
+    """Return the workers that run gates; None without a database and a hub. Raises: HubUnavailable."""
+    found = _fleet(repository, environ)
+    if found is None:
+        return None
+    from aop.adapters.fleet.orders.gate_queue import GateQueue
+
+    return GateQueue(*found)
+
+
+def turn_workers(repository: Repository, environ: Mapping[str, str]) -> TurnWorkers | None:
+    """Return the workers that take turns of agents; None without a database and a hub. Raises: HubUnavailable."""
+    found = _fleet(repository, environ)
+    if found is None:
+        return None
+    from aop.adapters.fleet.orders.turn_queue import TurnQueue
+
+    return TurnQueue(*found)
+
+
+def _fleet(repository: Repository, environ: Mapping[str, str]) -> tuple[str, str, Hub] | None:
+    """Return the database of the fleet, the name of the repository in it, and the hub."""
     if "AOP_HUB" not in environ:
         return None
     from aop.adapters.git.refs.hub import Hub, hub_address
@@ -96,9 +117,7 @@ def gate_workers(repository: Repository, environ: Mapping[str, str]) -> GateWork
     place, url = place_of(repository.root, environ), hub_address(environ)
     if place is None or not url:
         return None
-    from aop.adapters.fleet.gate_queue import GateQueue
-
-    return GateQueue(place.url, place.name, Hub(repository.git, environ, url, repository.objects.flush_names))
+    return place.url, place.name, Hub(repository.git, environ, url, repository.objects.flush_names)
 
 
 def joined_hub(

@@ -33,7 +33,7 @@ from aop.supervisor.specs.features import WantedFeature
 from aop.supervisor.supervisor import NO_DEPENDENCIES, Supervisor
 from aop.supervisor.turns import Staff
 from aop.supervisor.workers import ProviderChoice
-from aop.wiring.agents import ServeMcp, agent_staff, mcp_server_for, providers_here
+from aop.wiring.agents import ServeMcp, Tell, agent_staff, mcp_server_for, providers_here
 from aop.wiring.build import App, make_ready_for_threads
 from aop.wiring.leftovers import drop_ended_sessions
 from aop.wiring.models import build_brain
@@ -43,8 +43,6 @@ NOTIFICATION_SECONDS = 15.0
 """How long a run that has ended waits for notification targets that do not answer."""
 
 WORKED_ON = (Status.PLANNING, Status.BUILDING, Status.QA)
-
-Tell = Callable[[FeatureId, str], None]
 
 
 class RunPlan(Struct, frozen=True, kw_only=True):
@@ -141,7 +139,7 @@ def supervise(
         return callbacks.is_stopped() or app.gateway.is_replaced()
 
     with mcp_server_for(app, plan.choices, callbacks.serve_mcp, callbacks.log) as mcp_url:
-        staff = agent_staff(app, plan.choices, mcp_url)
+        staff = agent_staff(app, plan.choices, mcp_url, tell=callbacks.tell)
         made = build_supervision(app, staff, plan.limits, callbacks.tell, notifications, may_advise=True)
         for killed in count_killed_turns(app.gateway, partial(_metered, UsageFiles(app.root))):
             callbacks.tell(killed.feature_id, f"{killed.worker}: a turn was killed; its cost counts")

@@ -20,7 +20,7 @@ import psycopg
 from msgspec import Struct
 
 from aop.adapters.fleet.connections import Connection, impatient
-from aop.adapters.fleet.platform_shape import APPLICATION, QUEUED, RUNS
+from aop.adapters.fleet.platform_shape import ANSWERED, APPLICATION, FORGET_RUNS, QUEUED, RUNS
 from aop.adapters.fleet.rules import (
     BEAT_SECONDS,
     JUDGE_SECONDS,
@@ -59,6 +59,8 @@ class Liveness:
         self._closed = threading.Event()
         self.on_queued: Callable[[], None] = lambda: None
         """Told of each run that begins to wait."""
+        self.on_answered: Callable[[str], None] = lambda _run: None
+        """Told of each run whose call a leader has answered."""
         self.busy: Callable[[], int] = lambda: 0
         self.judges = False
         """Whether this process may judge others: only once it can take their runs itself."""
@@ -101,7 +103,8 @@ class Liveness:
         connection = psycopg.connect(self._url, autocommit=True, application_name="aop-worker")
         # Ends with this session, and so with this process, however that ends.
         connection.execute(f"SELECT pg_try_advisory_lock({_LOCK})", (self._identity.id,))
-        connection.execute(f"LISTEN {QUEUED}")
+        for channel in (QUEUED, ANSWERED):
+            connection.execute(f"LISTEN {channel}")
         return connection
 
     def _enter(self) -> None:
@@ -124,7 +127,9 @@ class Liveness:
         """Wait for the next beat; runs that begin to wait meanwhile are told of."""
         while (pause := moment - time.monotonic()) > 0 and not self._closed.is_set():
             for notice in self._connection.notifies(timeout=pause, stop_after=1):
-                if notice.payload in self._identity.queues:
+                if notice.channel == ANSWERED:
+                    self.on_answered(notice.payload)
+                elif notice.payload in self._identity.queues:
                     self.on_queued()
 
     def _reconnect(self) -> None:
@@ -194,7 +199,8 @@ class Liveness:
         ).fetchall()
         runs = [name for (name,) in old]
         if runs:
-            run("DELETE FROM fleet.logs WHERE run = ANY(%s)", (runs,))
+            for statement in FORGET_RUNS:
+                run(statement, (runs,))
             self.forget(runs)
 
     def _has_ended(self, worker: str) -> bool:

@@ -9,10 +9,20 @@ RUNS = 1
 """The number of the shape of runs: what orders and answers look like. A worker serves one number."""
 APPLICATION = "aop-fleet"
 VERSION = f"runs-{RUNS}"
-QUEUES = ("gates", "tickets")
+QUEUES = ("gates", "agents", "tickets")
 """The queues of the platform: what can be asked for from other machines."""
 QUEUED, ENDED = "aop_queued", "aop_ended"
 """The channels on which the database tells of runs that wait, and of runs that ended."""
+CALLED, ANSWERED = "aop_called", "aop_answered"
+"""The channels on which the database tells of the calls of turns, and of their answers."""
+
+FORGET_RUNS = (
+    "DELETE FROM fleet.logs WHERE run = ANY(%s)",
+    "DELETE FROM fleet.attempts WHERE run = ANY(%s)",
+    "DELETE FROM fleet.calls WHERE run = ANY(%s)",
+    "DELETE FROM fleet.stops WHERE run = ANY(%s)",
+)
+"""What goes with runs that are removed."""
 
 WORKER_RIGHTS = (
     "USAGE ON SCHEMA dbos, fleet",
@@ -20,10 +30,12 @@ WORKER_RIGHTS = (
     "USAGE ON ALL SEQUENCES IN SCHEMA dbos, fleet",
     "SELECT ON fleet.shape, fleet.repositories",
     "SELECT, UPDATE ON fleet.judge",
-    "SELECT, INSERT, UPDATE, DELETE ON fleet.workers, fleet.logs",
+    "SELECT, INSERT, UPDATE, DELETE ON fleet.workers, fleet.logs, fleet.attempts",
+    "SELECT, INSERT, DELETE ON fleet.calls",
+    "SELECT, DELETE ON fleet.stops",
     "SELECT, INSERT, UPDATE ON fleet.ticket_runs, fleet.ticket_steps",
 )
-"""Queues, logs and the rows of workers; nothing in the schema `aop`, which has the record."""
+"""Queues, logs, turns and the rows of workers; nothing in the schema `aop`, which has the record."""
 ROLES = {
     "aop_worker": WORKER_RIGHTS,
     "aop_leader": (
@@ -31,7 +43,7 @@ ROLES = {
         "USAGE ON SCHEMA aop",
         "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA aop",
         "USAGE ON ALL SEQUENCES IN SCHEMA aop",
-        "SELECT, INSERT, UPDATE, DELETE ON fleet.repositories, fleet.leads",
+        "SELECT, INSERT, UPDATE, DELETE ON fleet.repositories, fleet.leads, fleet.calls, fleet.stops",
         "SELECT ON fleet.ticket_ledger",
         "SELECT, INSERT, UPDATE ON fleet.ticket_numbers, fleet.ticket_deliveries",
     ),
@@ -138,6 +150,26 @@ MIGRATIONS: tuple[str, ...] = (
         ticket text COLLATE "C" NOT NULL,
         last bigint NOT NULL,
         PRIMARY KEY (kind, ticket)
+    );
+    """,
+    """
+    CREATE TABLE fleet.attempts (
+        run text COLLATE "C" NOT NULL,
+        worker text COLLATE "C" NOT NULL,
+        usage text NOT NULL DEFAULT 'null',
+        PRIMARY KEY (run, worker)
+    );
+    CREATE TABLE fleet.calls (
+        run text COLLATE "C" NOT NULL,
+        number bigint GENERATED ALWAYS AS IDENTITY,
+        tool text NOT NULL,
+        arguments text NOT NULL,
+        answer text,
+        PRIMARY KEY (run, number)
+    );
+    CREATE TABLE fleet.stops (
+        run text COLLATE "C" PRIMARY KEY,
+        reason text NOT NULL
     );
     """,
 )

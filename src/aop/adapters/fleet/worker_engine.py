@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import dbos
 import psycopg
@@ -88,6 +89,12 @@ class WorkerEngine:
             if not isinstance(driver, psycopg.Connection):
                 raise Fault("The engine has no connection of psycopg.")
             yield driver
+
+    def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement. Raises: SQLAlchemyError if the database does not answer."""
+        with self._engine.begin() as connection:
+            done = connection.exec_driver_sql(sql, values)
+            return [tuple(row) for row in done] if done.returns_rows else []
 
     def forget(self, runs: Sequence[str]) -> None:
         """Remove runs that ended long ago: their leader did not live to do it."""

@@ -1,4 +1,4 @@
-"""`aop worker`: take gate runs of other machines, or let a worker end."""
+"""`aop worker`: take gate runs and turns of other machines, or let a worker end."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from aop.adapters.machine.agent_signs import sign_of_agent
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.mcp_server import serve_mcp
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import InvalidCliArgs, PersonRequired, WorkerVersion
 
@@ -81,7 +82,11 @@ def _work(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 def _kinds(queues: tuple[str, ...]) -> dict[str, RunKind]:
     """Return the kinds of runs that the queues hold, by name."""
-    of_queue: dict[str, tuple[str, RunKind]] = {"gates": ("gate", _gate_runs), "tickets": ("ticket", _ticket_runs)}
+    of_queue: dict[str, tuple[str, RunKind]] = {
+        "gates": ("gate", _gate_runs),
+        "agents": ("turn", _turn_runs),
+        "tickets": ("ticket", _ticket_runs),
+    }
     return dict(of_queue[name] for name in queues)
 
 
@@ -90,6 +95,24 @@ def _gate_runs(context: RunContext) -> Perform:
     from aop.wiring.build import worker_call
 
     return GateRuns(context, partial(worker_call, context.environ, report=context.say)).perform
+
+
+def _turn_runs(context: RunContext) -> Perform:
+    # Some are imported to be made ready: two threads that first use a shape at once crash msgspec.
+    from aop.adapters.agents.orders import relayed_tools, turn_orders  # noqa: F401
+    from aop.adapters.fleet.runs.turn_runs import TurnRuns
+    from aop.mcpserver import in_background  # noqa: F401
+    from aop.mcpserver.tool_listing import mcp_tool
+    from aop.wiring.agents import take_turn
+    from aop.wiring.build import make_ready_for_threads
+    from aop.wiring.catalogue import CATALOGUE
+
+    make_ready_for_threads()
+    for tool in CATALOGUE.values():
+        # A schema is made from sources, which two threads of Python 3.11 cannot parse at the same moment.
+        if not tool.person_only:
+            mcp_tool(tool)
+    return TurnRuns(context, partial(take_turn, serve=serve_mcp)).perform
 
 
 def _ticket_runs(context: RunContext) -> Perform:

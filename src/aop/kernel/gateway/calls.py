@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     # Most commands use few of the ports.
     from aop.kernel.ports.call_log import CallLog
     from aop.kernel.ports.files import Files
-    from aop.kernel.ports.gate_workers import GateWorkers
+    from aop.kernel.ports.fleet import GateWorkers
     from aop.kernel.ports.git import Git
     from aop.kernel.ports.handed_in import NewId, Report
     from aop.kernel.ports.locks import Locks

@@ -1,4 +1,4 @@
-"""Log parts: the logs of a gate run, sent into the database while its steps run."""
+"""Log parts: the logs of a run, sent into the database while it goes on."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ SendPart = Callable[[str, int, bytes], bool]
 class LogParts:
     """Sends what is appended to the logs of one run; the steps have cleaned and capped them."""
 
-    def __init__(self, folder: Path, shown_folder: str, send: SendPart) -> None:
+    def __init__(self, folder: Path, shown_folder: str, send: SendPart, *, names: str = "*.log") -> None:
         self._folder = folder
+        self._names = names
         self._shown_folder = shown_folder
         """The folder of the logs at the leader, from the root of its repository."""
         self._send = send
@@ -46,7 +47,7 @@ class LogParts:
             self._has_sent_all()
 
     def _has_sent_all(self) -> bool:
-        return all(self._has_sent(path) for path in sorted(self._folder.glob("*.log")))
+        return all(self._has_sent(path) for path in sorted(self._folder.glob(self._names)))
 
     def _has_sent(self, path: Path) -> bool:
         name = f"{self._shown_folder}/{path.name}"

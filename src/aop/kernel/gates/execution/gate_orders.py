@@ -24,7 +24,7 @@ from aop.kernel.gates.execution.flaky import with_known_failure
 from aop.kernel.gates.execution.gate_plans import GatePlan
 from aop.kernel.gates.gate_runs import ExecutedGates, execute_gates, machine_identity
 from aop.kernel.gateway.calls import Call, Kernel
-from aop.kernel.ports.gate_workers import GateWorkers, LogPart
+from aop.kernel.ports.fleet import GateWorkers, LogPart
 from aop.kernel.record.documents.gate_runs import GateRun, StepResult, TestBaseline
 
 _WHEN = datetime(2000, 1, 1, tzinfo=UTC)

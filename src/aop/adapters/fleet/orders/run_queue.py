@@ -1,91 +1,77 @@
-"""Gate queue: the leader's side of gate runs on other machines."""
+"""Run queue: the leader's side of one queue, whatever its runs do."""
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any, TypeVar
 
 import psycopg
 
 from aop.adapters.fleet.connections import Connection, engine_address, first_line, impatient
-from aop.adapters.fleet.platform_shape import APPLICATION, ENDED, RUNS, VERSION
+from aop.adapters.fleet.platform_shape import APPLICATION, CALLED, ENDED, RUNS, VERSION
 from aop.adapters.fleet.rules import DEAD_SECONDS
-from aop.adapters.git.refs.hub import Hub
 from aop.core.errors import Json, WorkerFailed
-from aop.core.ids import CommitId
-from aop.kernel.ports.gate_workers import LogPart
-from aop.kernel.ports.handed_in import Report
+from aop.kernel.ports.fleet import LogPart
 
 T = TypeVar("T")
-QUEUE = "gates"
 LOOK_SECONDS = 0.5
 """How often logs are fetched, and an end is looked for that nobody told of."""
 ALONE_SECONDS = 10.0
 """A run that waits for so long without a living worker is taken back."""
 _OVER = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
+OnLook = Callable[[Connection, str], None]
+"""Called at each look at a run that a worker has or had, with a connection and the worker's id."""
 
 
-class GateQueue:
-    """Implements `aop.kernel.ports.gate_workers.GateWorkers` on the queues of the platform."""
+class RunQueue:
+    """One queue of the platform, and the runs of one kind that this process put there."""
 
-    def __init__(self, url: str, repository: str, hub: Hub) -> None:
+    def __init__(self, url: str, *, queue: str, kind: str) -> None:
         self._url = url
-        self._repository = repository
-        self._hub = hub
+        self._queue = queue
+        self._kind = kind
         self._guard = threading.Lock()
         self._client: Any = None
-        self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="aop-gates")
+        self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix=f"aop-{queue}")
         self._told: dict[str, threading.Event] = {}
-        self._answered: set[str] = set()
-        self._forgotten: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def unavailable(self) -> str:
-        if not self._hub.url:
-            return "AOP_HUB names no git repository through which workers get commits"
+        """Return why no worker can take a run now; empty if one can."""
         try:
-            with self._connection() as connection:
-                return _unavailable(connection)
+            with self.connection() as connection:
+                return _unavailable(connection, self._queue)
         except psycopg.Error as error:
-            return f"the database does not answer: {str(error).strip().splitlines()[0]}"
+            return f"the database does not answer: {first_line(error)}"
 
-    def run(
-        self,
-        order: Mapping[str, Json],
-        commit: CommitId,
-        *,
-        key: str,
-        report: Report,
-        on_log: Callable[[LogPart], None],
+    def answer(
+        self, run: str, payload: Mapping[str, Any], *, on_wait: Callable[[], None], on_look: OnLook
     ) -> Mapping[str, Json] | None:
-        run = f"{self._repository}/{key}"
-        plan: Any = order["plan"]
-        ref = self._hub.push(commit, f"{self._repository}/{plan['feature_id']}")
-        payload = {"order": order, "hub": self._hub.url, "ref": ref, "commit": commit, "repository": self._repository}
+        """Have one worker carry out a run; return its answer, or None if no worker lives. Raises: WorkerFailed."""
         told = self._told.setdefault(run, threading.Event())
         try:
             self._enqueue(run, payload)
-            report(f"{plan['feature_id']}: {plan['mode']} gates wait for a worker")
-            if not self._awaited(run, told, report, on_log):
+            on_wait()
+            if not self._awaited(run, told, on_look):
                 return None
             return self._answer(run)
         finally:
             self._told.pop(run, None)
 
-    def forget(self, operation: str) -> None:
-        with self._guard:
-            for run in [run for run in self._answered if run.startswith(f"{self._repository}/{operation}.")]:
-                self._answered.discard(run)
-                self._forgotten.put(run)
+    def remove(self, run: str) -> None:
+        """Remove a run, with all that DBOS knows of it."""
+        self._apart(lambda engine: engine.delete_workflow(run))
+
+    def connection(self) -> Connection:
+        """Open a connection that notices a cut link."""
+        return psycopg.connect(impatient(self._url), autocommit=True, application_name="aop-leader")
 
     def _enqueue(self, run: str, payload: Mapping[str, Any]) -> None:
         options = {
-            "queue_name": QUEUE,
-            "workflow_name": "gate",
+            "queue_name": self._queue,
+            "workflow_name": self._kind,
             "workflow_id": run,
             "app_version": VERSION,
         }
@@ -99,7 +85,7 @@ class GateQueue:
         try:
             return self._threads.submit(lambda: do(self._engine())).result()
         except SQLAlchemyError as error:
-            raise WorkerFailed(f"The queue of gates cannot be used: {first_line(error)}") from error
+            raise WorkerFailed(f"The queue of {self._queue} cannot be used: {first_line(error)}") from error
 
     def _engine(self) -> Any:
         """Return the client of DBOS, with the one thread that hears of ends; made at the first order."""
@@ -114,15 +100,15 @@ class GateQueue:
                     application_name=APPLICATION,
                     system_database_pool_size=2,
                 )
-                for target in (self._hear, self._remove):
-                    threading.Thread(target=target, name=f"aop-gates-{target.__name__}", daemon=True).start()
+                threading.Thread(target=self._hear, name=f"aop-{self._queue}-hear", daemon=True).start()
             return self._client
 
     def _hear(self) -> None:
         while True:
             try:
-                with self._connection() as connection:
-                    connection.execute(f"LISTEN {ENDED}")
+                with self.connection() as connection:
+                    for channel in (ENDED, CALLED):
+                        connection.execute(f"LISTEN {channel}")
                     for waiting in list(self._told.values()):
                         # What ended before is not told again.
                         waiting.set()
@@ -132,21 +118,13 @@ class GateQueue:
             except psycopg.Error:
                 time.sleep(LOOK_SECONDS)
 
-    def _remove(self) -> None:
-        """Remove runs whose answer is recorded; those of a leader that died are removed by the workers' judge."""
-        while True:
-            run = self._forgotten.get()
-            with suppress(psycopg.Error), self._connection() as connection:
-                connection.execute("DELETE FROM fleet.logs WHERE run = %s", (run,))
-                self._client.delete_workflow(run)
-
-    def _awaited(self, run: str, told: threading.Event, report: Report, on_log: Callable[[LogPart], None]) -> bool:
-        """Wait for the end of a run, and pass its logs on; False if no worker lives and it was taken back."""
-        watch = _Watch(self._connection, run, report, on_log)
+    def _awaited(self, run: str, told: threading.Event, on_look: OnLook) -> bool:
+        """Wait for the end of a run; False if no worker lives and it was taken back."""
+        watch = _Watch(self.connection, self._queue, run, on_look)
         try:
             while not watch.is_over():
                 if watch.is_alone():
-                    self._apart(lambda engine: engine.delete_workflow(run))
+                    self.remove(run)
                     return False
                 told.wait(LOOK_SECONDS)
                 told.clear()
@@ -156,38 +134,42 @@ class GateQueue:
 
     def _answer(self, run: str) -> Mapping[str, Json]:
         status = self._apart(lambda engine: engine.retrieve_workflow(run).get_status())
-        self._answered.add(run)
         if status.status == "SUCCESS":
             answer: Mapping[str, Json] = status.output
             return answer
         why = str(status.error or status.status)[:2000]
-        raise WorkerFailed(f"A worker could not run the gates: {why}")
+        raise WorkerFailed(f"A worker could not carry out a run of `{self._queue}`: {why}")
 
-    def _connection(self) -> Connection:
-        return psycopg.connect(impatient(self._url), autocommit=True, application_name="aop-leader")
+
+class NewLogParts:
+    """Passes the logs of a run on, each part once, in order."""
+
+    def __init__(self, run: str, on_log: Callable[[LogPart], None]) -> None:
+        self._run = run
+        self._on_log = on_log
+        self._part = 0
+
+    def pass_on(self, connection: Connection) -> None:
+        """Pass on what came since the last call."""
+        sql = "SELECT number, path, start, content FROM fleet.logs WHERE run = %s AND number > %s ORDER BY number"
+        for number, path, start, content in connection.execute(sql, (self._run, self._part)).fetchall():
+            self._on_log(LogPart(path=path, offset=start, content=content))
+            self._part = number
 
 
 class _Watch:
     """A run that a leader waits for, seen over one connection, which is replaced when it is lost."""
 
-    def __init__(
-        self,
-        connect: Callable[[], Connection],
-        run: str,
-        report: Report,
-        on_log: Callable[[LogPart], None],
-    ) -> None:
+    def __init__(self, connect: Callable[[], Connection], queue: str, run: str, on_look: OnLook) -> None:
         self._connect = connect
+        self._queue = queue
         self._run = run
-        self._report = report
-        self._on_log = on_log
+        self._on_look = on_look
         self._connection: Connection | None = None
-        self._part = 0
-        self._worker = ""
         self._alone_since: float | None = None
 
     def is_over(self) -> bool:
-        """Look at the run: tell who has it, pass its logs on, and say whether it has ended."""
+        """Look at the run, and say whether it has ended."""
         try:
             if self._connection is None:
                 self._connection = self._connect()
@@ -209,22 +191,16 @@ class _Watch:
 
     def _look(self, connection: Connection) -> bool:
         status, worker = _status(connection, self._run)
-        if status == "PENDING" and worker != self._worker:
-            self._worker = worker
-            self._report(f"gates run on the worker {worker}")
         if status == "ENQUEUED":
-            is_served = not _unavailable(connection)
+            is_served = not _unavailable(connection, self._queue)
             self._alone_since = None if is_served else self._alone_since or time.monotonic()
             return False
         self._alone_since = None
-        sql = "SELECT number, path, start, content FROM fleet.logs WHERE run = %s AND number > %s ORDER BY number"
-        for number, path, start, content in connection.execute(sql, (self._run, self._part)).fetchall():
-            self._on_log(LogPart(path=path, offset=start, content=content))
-            self._part = number
+        self._on_look(connection, worker)
         return status in _OVER
 
 
-def _unavailable(connection: Connection) -> str:
+def _unavailable(connection: Connection, queue: str) -> str:
     found = connection.execute("SELECT to_regclass('fleet.shape') IS NOT NULL").fetchone()
     if found is None or not found[0]:
         return "the database has no queues for workers (aop platform init)"
@@ -234,9 +210,9 @@ def _unavailable(connection: Connection) -> str:
     living = connection.execute(
         "SELECT 1 FROM fleet.workers WHERE gone IS NULL AND NOT drains AND %s = ANY(queues) AND runs = %s"
         " AND beat > clock_timestamp() - make_interval(secs => %s) LIMIT 1",
-        (QUEUE, RUNS, DEAD_SECONDS),
+        (queue, RUNS, DEAD_SECONDS),
     ).fetchone()
-    return "" if living else "no worker for gates is live"
+    return "" if living else f"no worker for {queue} is live"
 
 
 def _status(connection: Connection, run: str) -> tuple[str, str]:

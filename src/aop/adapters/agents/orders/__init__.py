@@ -1,0 +1,1 @@
+"""Orders: turns of coding agents that another machine carries out."""

@@ -1,0 +1,1 @@
+"""Orders: the leader's side of runs on other machines."""
