@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable
 from urllib.parse import urlencode
 
+from aop.adapters.machine.sockets import ListeningSocket, loopback_socket
 from aop.adapters.machine.supervisor_lease import LeaseHolder
 from aop.cli.screens.page_links import PageLink, show
 from aop.cli.shell.exits import Exit
@@ -67,14 +68,15 @@ def _start(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
     with open_app(arguments) as app:
         log = app.root / ".aop" / LOG
-    return run_in_background(log, lambda ready: _serve(arguments, ready), opened)
+    # Bound here, so that a port of another process is refused before anything is started.
+    with loopback_socket(arguments.port) as listening:
+        return run_in_background(log, lambda ready: _serve(arguments, listening, ready), opened)
 
 
-def _serve(arguments: argparse.Namespace, ready: Callable[[], None]) -> int:
-    from aop.adapters.machine.sockets import loopback_socket
+def _serve(arguments: argparse.Namespace, listening: ListeningSocket, ready: Callable[[], None]) -> int:
     from aop.cli.agents.serve import serve_repository
 
-    with open_app(arguments) as app, loopback_socket(arguments.port) as listening:
+    with open_app(arguments) as app:
         serve_repository(app, listening, announce=lambda _url: ready(), log=Terminal(json=False).say)
     return Exit.OK
 

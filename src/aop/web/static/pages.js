@@ -176,6 +176,10 @@ document.addEventListener("DOMContentLoaded", () => {
     for (const wanted of [...fresh.childNodes]) {
       let match = wanted.id ? byId.get(wanted.id) : null;
       if (!match && at && same(at, wanted)) match = at;
+      // What stands behind something that has gone is the same as before, with all that was typed in it.
+      for (let next = at; next && !match && wanted.nodeType === Node.ELEMENT_NODE; next = next.nextSibling) {
+        if (same(next, wanted) && next.getAttribute("class") === wanted.getAttribute("class")) match = next;
+      }
       if (!match) {
         old.insertBefore(document.importNode(wanted, true), at);
         continue;
