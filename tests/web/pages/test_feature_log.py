@@ -94,6 +94,7 @@ def test_an_empty_log_names_the_next_command(browser: Browser) -> None:
     assert "aop run" in page.text
 
 
+@pytest.mark.hostile("B10")
 def test_a_log_of_a_gigabyte_is_read_in_parts(world: World, browser: Browser) -> None:
     run = world.ok("evidence.latest", feature_id="one")["by_mode"]["full"]
     path = Path(world.root, run["log_path"])
@@ -115,6 +116,7 @@ def test_a_log_of_a_gigabyte_is_read_in_parts(world: World, browser: Browser) ->
     assert "The log is empty" in browser.get(f"/features/one/log?run={run['run_id']}").text
 
 
+@pytest.mark.hostile("B09")
 @pytest.mark.parametrize("query", ["run=none", "run=full&step=99", "run=../../etc/passwd"])
 def test_a_log_that_is_not_there_is_refused_by_name(browser: Browser, query: str) -> None:
     page = browser.get(f"/features/one/log?{query}")

@@ -56,10 +56,11 @@ def test_a_dry_run_shows_the_comments_as_they_will_look_and_then_the_real_comman
     assert real not in page.text
     assert place.aop("scaffold", KEY, "--dry-run").code == 0
     page = browser.get("/tickets")
-    assert page.html.count("<details") == 1, "the newest dry run takes the place of the one before"
+    assert page.html.count('id="dry-') == 1, "the newest dry run takes the place of the one before"
     assert "Scaffolding of `orders` (python-fastapi) started: branch" in page.text
     assert "would work, 7 writes" in page.text
     assert real in page.text
+    assert '<summary class="file">src/orders/__init__.py</summary>' in page.html
     assert place.ticket["comments"] == []
 
 

@@ -21,6 +21,29 @@ _ASKED = "build_clarification_request"
 _REPEATED = frozenset({"question_asked", "question_answered"})
 """Entries of the inbox, which another entry of the build repeats."""
 
+_SENTENCES: Mapping[str, str] = {
+    "build_began": "The build began on {branch}, at {baseline_sha:.8}",
+    _ASKED: "Asks: {question}",
+    _ANSWERED: "↳ You answered: {answer}",
+    "build_committed": "Committed {commit:.8}",
+    "build_error_resolved": "Error {error_id} is resolved, {method}: {summary}",
+    "build_log": "{message}",
+    "build_sealed": "Sealed: {verdict}, {score} of 100",
+    "build_status_changed": "Status: {old}, then {new}",
+    "command_ran": "{outcome}: {command}",
+    "contract_fetched": "The {role} reads the contract {contract_type}",
+    "file_audited": "Audit of {path}: {verdict}",
+    "file_generated": "File {path}: {change}",
+    "fix_attempt_result": "Fix {attempt}: {fix_summary}",
+    "gates_ran": "Gates, {mode}: {verdict} on tree {tree:.8}",
+    "patch_applied": "A patch led to tree {tree:.8}",
+    "phase_complete": "Phase {phase} is complete: {name}",
+    "plan_complete": "Plan of phase {phase}: {tasks}",
+    "sign_off_refused": "Phase {phase} was not signed off: {missing}",
+    "turn_taken": "The {worker} took a turn, {provider}",
+}
+"""How the entries are told; what lacks a field, or is not listed, is told with all its fields."""
+
 
 class ActivityLine(Struct, frozen=True, kw_only=True):
     """One line of the activity of a build."""
@@ -62,21 +85,34 @@ def _line(entry: JournalEntry, mask: Callable[[str], str]) -> ActivityLine:
 
 
 def _text(kind: str, payload: Mapping[str, Any]) -> str:
-    if kind == "build_log":
-        return str(payload["message"])
-    if kind == _ANSWERED:
-        return f"↳ You answered: {payload['answer']}"
-    if kind == _ASKED:
-        return f"Asks: {payload['question']}"
+    if kind == "cost_ticker":
+        return f"Cost so far: {_cost(payload)}"
     if kind == "build_error_tracked":
         return f"Error {payload['error_id']}, seen {count(payload['occurrence_count'], 'time')}: {payload['message']}"
-    told = {name: value for name, value in payload.items() if value and name not in ("build_id", "project_id")}
-    facts = " ".join(
-        f"{name}={value if isinstance(value, str) else msgspec.json.encode(value).decode()}"
-        for name, value in told.items()
-    )
-    shown = facts if len(facts) <= LONGEST_FACTS else f"{facts[:LONGEST_FACTS]}..."
-    return f"{kind.replace('_', ' ')} {shown}".strip()
+    told = {name: _word(value) for name, value in payload.items() if value not in (None, "", [], {})}
+    try:
+        return _SENTENCES[kind].format_map(told)
+    except KeyError:
+        return f"{kind.replace('_', ' ')} {_facts(told)}".strip()
+
+
+def _word(value: object) -> str:
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return " ".join(map(str, value))
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _facts(told: Mapping[str, str]) -> str:
+    facts = " ".join(f"{name}={text}" for name, text in told.items() if name not in ("build_id", "project_id"))
+    return facts if len(facts) <= LONGEST_FACTS else f"{facts[:LONGEST_FACTS]}..."
+
+
+def _cost(payload: Mapping[str, Any]) -> str:
+    """Say a cost; what turns did not report is unknown."""
+    unknown = payload["unknown_turns"]
+    if unknown and not payload["cost_usd"]:
+        return f"unknown, {count(unknown, 'turn')}"
+    return f"{payload['cost_usd']:.2f} USD" + (f" and {count(unknown, 'turn')} unknown" if unknown else "")
 
 
 def _tone(kind: str, payload: Mapping[str, Any]) -> str:

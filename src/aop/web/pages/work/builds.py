@@ -11,6 +11,8 @@ from aop.core.errors import UnknownRoute
 from aop.core.ids import FeatureId
 from aop.forge.builds.people.clarifications import LET_AI_DECIDE
 from aop.forge.builds.people.notes import LONGEST_NOTE
+from aop.kernel.record.documents.usage import FeatureUsage, Spending
+from aop.kernel.record.spending import spent_on
 from aop.web.pages.frame import ToolRefused, Visit
 from aop.web.pages.work.build_activity import activity_of
 
@@ -26,6 +28,7 @@ class BuildRow(Struct, frozen=True, kw_only=True):
     project_id: str
     status: Mapping[str, Any] | None
     """The build as `forge.build_status` has it; None if it only pinned contracts."""
+    spent: Spending
     pinned_at: str
     command: str
 
@@ -44,6 +47,7 @@ def _rows(visit: Visit, project_id: str) -> Iterator[BuildRow]:
             build_id=each["build_id"],
             project_id=project_id,
             status=status,
+            spent=_spent(visit, each["build_id"]),
             pinned_at=each["pinned_at"],
             command=f"aop forge status {each['build_id']}" if status else f"aop forge build {project_id}",
         )
@@ -59,6 +63,12 @@ def _status(visit: Visit, build_id: str) -> Mapping[str, Any] | None:
     return status
 
 
+def _spent(visit: Visit, build_id: str) -> Spending:
+    """Return what the turns of a build cost, as far as they reported it."""
+    with visit.door.kernel.record.read() as view:
+        return spent_on(view.get(FeatureUsage, FeatureId(build_id)))
+
+
 def build_facts(visit: Visit) -> dict[str, Any]:
     """Return one build with the content of a tab. Raises: UnknownRoute, ToolRefused."""
     tab = visit.path.get("tab", TABS[0])
@@ -70,6 +80,7 @@ def build_facts(visit: Visit) -> dict[str, Any]:
     return {
         "tab": tab,
         "build": build,
+        "spent": _spent(visit, build["build_id"]),
         "phases": list(_phases(build)),
         "plan": _plan(visit, build),
         "clarifications": [each for each in asked if each["detail"].get("clarification")],

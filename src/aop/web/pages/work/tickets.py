@@ -57,6 +57,8 @@ class PlannedWrite(Struct, frozen=True, kw_only=True):
     """Its other fields."""
     text: str
     """The text as it will look."""
+    files: tuple[tuple[str, str], ...] = ()
+    """The path and the content of each file of a commit."""
 
 
 class DryRun(Struct, frozen=True, kw_only=True):
@@ -132,11 +134,22 @@ def _write(write: Mapping[str, Any]) -> PlannedWrite:
         operation=write["operation"],
         where=tuple(_where(write, shown)),
         text=write.get(shown, "") if shown else "",
+        files=tuple((each["path"], _shortened(_text(each.get("content")))) for each in _files(write)),
     )
 
 
+def _files(write: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the files of a commit; a write of another shape has none."""
+    files = write.get("files")
+    return files if isinstance(files, list) and all("path" in each for each in files) else []
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= LONGEST_RESULT else f"{text[:LONGEST_RESULT]}..."
+
+
 def _where(write: Mapping[str, Any], shown: str) -> Iterator[tuple[str, str]]:
+    told = {"operation", shown, "files" if _files(write) else ""}
     for name, value in write.items():
-        if name not in ("operation", shown) and value is not None:
-            text = _text(value)
-            yield name, text if len(text) <= LONGEST_RESULT else f"{text[:LONGEST_RESULT]}..."
+        if name not in told and value is not None:
+            yield name, _shortened(_text(value))
