@@ -16,6 +16,7 @@ from mcp.server.auth.settings import AuthSettings
 from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import AnyHttpUrl
+from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -59,12 +60,27 @@ def serve_http(
 
     Streams of theirs end when `stopping` is set.
     """
-    tools = ToolServer(gateway, caller_of_request, log)
-    serving = HttpServer(tools, tokens, origin_of(listening), announce, routes=routes, stopping=stopping)
+    tools, origin = ToolServer(gateway, caller_of_request, log), origin_of(listening)
+    app = tools_app(tools, tokens, origin, routes)
+    serving = HttpServer(app, tokens, lambda: announce(origin + PATH), stopping=stopping)
     try:
         asyncio.run(serving.serve_until_signal(listening))
     finally:
         tools.close()
+
+
+def serve_routes(
+    routes: Sequence[BaseRoute],
+    tokens: Tokens,
+    listening: ListeningSocket,
+    *,
+    announce: Announce,
+    stopping: asyncio.Event,
+) -> None:
+    """Serve routes alone, without tools, until a signal arrives; they authenticate their requests themselves."""
+    app = Starlette(routes=[Route("/healthz", _healthz), *routes])
+    serving = HttpServer(app, tokens, lambda: announce(origin_of(listening)), stopping=stopping)
+    asyncio.run(serving.serve_until_signal(listening))
 
 
 def origin_of(listening: ListeningSocket) -> str:
@@ -73,22 +89,20 @@ def origin_of(listening: ListeningSocket) -> str:
 
 
 class HttpServer:
-    """Serves one tool server under one origin."""
+    """Serves one application."""
 
     def __init__(
         self,
-        tools: ToolServer,
+        app: ASGIApp,
         tokens: Tokens,
-        origin: str,
-        announce: Announce,
+        ready: Callable[[], None],
         *,
-        routes: Sequence[BaseRoute] = (),
         stopping: asyncio.Event | None = None,
         outlived: bool = False,
     ) -> None:
         """`outlived` by other servers of this process, which then go on."""
         self._outlived = outlived
-        self._app = DrainingApp(_asgi_app(tools, tokens, origin, routes), tokens, stopping or asyncio.Event())
+        self._app = DrainingApp(app, tokens, stopping or asyncio.Event())
         config = uvicorn.Config(
             self._app,
             log_config=None,
@@ -101,7 +115,7 @@ class HttpServer:
             timeout_keep_alive=IDLE_SECONDS,
             timeout_graceful_shutdown=SECONDS_FOR_STREAMS_TO_CLOSE,
         )
-        self._server = _UvicornServer(config, lambda: announce(origin + PATH))
+        self._server = _UvicornServer(config, ready)
 
     async def serve_until_signal(self, listening: ListeningSocket) -> None:
         """Serve until a signal arrives; only in the main thread."""
@@ -141,7 +155,8 @@ def caller_of_request() -> Principal:
     return principal
 
 
-def _asgi_app(tools: ToolServer, tokens: Tokens, origin: str, routes: Sequence[BaseRoute]) -> ASGIApp:
+def tools_app(tools: ToolServer, tokens: Tokens, origin: str, routes: Sequence[BaseRoute] = ()) -> ASGIApp:
+    """Return tools for callers with a token, and further routes, as an ASGI application."""
     url = AnyHttpUrl(origin + PATH)
     return mcp_app(
         tools.mcp_server(),

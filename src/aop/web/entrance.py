@@ -10,7 +10,8 @@ from typing import TypeVar
 from starlette.datastructures import Headers
 
 from aop.core import errors
-from aop.kernel.gateway.calls import Kernel
+from aop.core.redaction.redactor import Redactor
+from aop.kernel.ports.handed_in import NewId
 
 T = TypeVar("T")
 
@@ -20,15 +21,17 @@ class Entrance:
 
     def __init__(
         self,
-        kernel: Kernel,
         origin: str,
         log: Callable[[str], None],
         *,
+        new_id: NewId,
+        redact: Redactor,
         names: Sequence[str] = (),
         full_disk: Callable[[BaseException], str | None] = lambda _fault: None,
     ) -> None:
         """Know the names of this machine, and `names` in addition; `full_disk` tells faults of a disk without space."""
-        self.kernel = kernel
+        self.new_id = new_id
+        self._redact = redact
         port = origin.rpartition(":")[2]
         self._hosts = [f"{name}:{port}" for name in ("127.0.0.1", "localhost", *names)]
         self._origins = [f"http://{host}" for host in self._hosts]
@@ -54,8 +57,8 @@ class Entrance:
         except Exception as fault:
             if full := self._full_disk(fault):
                 raise errors.DiskFull(f"The disk cannot be written: {full}.") from fault
-            reference = self.kernel.new_id("fault")
-            self._log(f"{reference}: {self.kernel.redact(''.join(traceback.format_exception(fault)))}")
+            reference = self.new_id("fault")
+            self._log(f"{reference}: {self._redact(''.join(traceback.format_exception(fault)))}")
             raise errors.InternalError(
                 f"AOP broke while doing this; reference `{reference}`.", reference=reference
             ) from fault

@@ -56,6 +56,13 @@ class Browser:
         sent = {"origin": self.origin, "sec-fetch-site": "same-origin", **_named(headers)}
         return self._client.post(path, data=fields, headers=sent)
 
+    @contextmanager
+    def stream(self, path: str) -> Iterator[Iterator[str]]:
+        """Open a stream of events, and yield its lines."""
+        with self._client.stream("GET", path) as answer:
+            assert answer.status_code == 200
+            yield answer.iter_lines()
+
     def enter(self) -> Drawn:
         """Follow the link of `aop web` in this browser."""
         parts = urlsplit(self.link)

@@ -26,36 +26,13 @@ from aop.core.errors import (
     UnknownWorker,
     WorkerVersion,
 )
+from aop.kernel.record.platforms import QueueRow, WorkerRow
 
 POLL_SECONDS = 1.0
 """How often DBOS itself would look into a queue; a worker of AOP looks when it is told, and by its own clock."""
 _OWNER = "Make the platform as the owner of the database."
 _MIGRATING = 0x616F7002
 """The number of the advisory lock under which the platform is made."""
-
-
-class WorkerRow(Struct, frozen=True, kw_only=True):
-    """A worker as `aop workers` lists it."""
-
-    id: str
-    host: str
-    queues: tuple[str, ...]
-    places: int
-    busy: int
-    state: str
-    """`live`, `draining` or `gone`."""
-    seen_seconds: float
-    version: str
-    labels: dict[str, str]
-
-
-class QueueRow(Struct, frozen=True, kw_only=True):
-    """A queue as `aop platform status` lists it."""
-
-    name: str
-    waiting: int
-    running: int
-    oldest_seconds: float
 
 
 class RepositoryRow(Struct, frozen=True, kw_only=True):
@@ -136,15 +113,17 @@ class Platform:
             (APPLICATION,),
         )
 
-    def queues(self) -> tuple[QueueRow, ...]:
-        """Return the queues, with how many runs wait and are active."""
+    def queues(self, repositories: Sequence[str] | None = None) -> tuple[QueueRow, ...]:
+        """Return the queues, with how many runs wait and are active: those of some repositories alone, or all."""
         rows = self.connection.execute(
             "SELECT q.name, count(*) FILTER (WHERE s.status = 'ENQUEUED'),"
             " count(*) FILTER (WHERE s.status = 'PENDING'), coalesce(extract(epoch FROM clock_timestamp()) * 1000"
             " - min(s.created_at) FILTER (WHERE s.status = 'ENQUEUED'), 0)::float8 / 1000"
             " FROM dbos.queues q LEFT JOIN dbos.workflow_status s ON s.queue_name = q.name"
-            " AND s.status IN ('ENQUEUED', 'PENDING') WHERE q.application_name = %s GROUP BY q.name ORDER BY q.name",
-            (APPLICATION,),
+            " AND s.status IN ('ENQUEUED', 'PENDING') AND (%s::text[] IS NULL OR EXISTS"
+            " (SELECT 1 FROM unnest(%s::text[]) AS named WHERE starts_with(s.workflow_uuid, named || '/')))"
+            " WHERE q.application_name = %s GROUP BY q.name ORDER BY q.name",
+            (None if repositories is None else list(repositories),) * 2 + (APPLICATION,),
         ).fetchall()
         return tuple(
             QueueRow(name=name, waiting=waiting, running=running, oldest_seconds=round(float(oldest), 1))

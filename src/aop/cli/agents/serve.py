@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from aop.cli.shell.exits import Exit
+from aop.cli.shell.platform_home import platform_arguments, platform_home
 from aop.cli.shell.repository import ask_models_argument, open_app
 from aop.cli.shell.terminal import Terminal
-from aop.wiring.build import App
+from aop.wiring.build import App, Settings
 
 if TYPE_CHECKING:  # few commands serve
     from aop.adapters.machine.sockets import ListeningSocket
@@ -26,6 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port", type=int, default=DEFAULT_PORT, metavar="N", help=f"0 chooses a free port (default: {DEFAULT_PORT})"
     )
+    platform_arguments(parser, "serve the pages and metrics of all repositories of AOP_DATABASE, to be read")
     ask_models_argument(parser)
 
 
@@ -36,6 +39,12 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     def announce(url: str) -> None:
         terminal.line({"url": url}, url)
 
+    if arguments.platform:
+        from aop.cli.shell.platform_server import serve_platform
+
+        with platform_home(Settings.from_env(os.environ)) as home, loopback_socket(arguments.port) as listening:
+            serve_platform(home, listening, announce=announce, log=terminal.say)
+        return Exit.OK
     with open_app(arguments, asks_models=arguments.ask_models) as app, loopback_socket(arguments.port) as listening:
         serve_repository(app, listening, announce=announce, log=terminal.say)
     return Exit.OK
@@ -56,16 +65,16 @@ def serve_repository(
     from aop.web.forge.forge_routes import forge_routes
     from aop.web.pages.page_door import Machine, PageDoor
     from aop.web.pages.page_routes import page_routes
-    from aop.wiring.server_lease import hold_server_lease
+    from aop.wiring.server_lease import PRIVATE, hold_server_lease
 
-    origin, stopping = origin_of(listening), asyncio.Event()
+    origin, stopping, now = origin_of(listening), asyncio.Event(), app.gateway.kernel.now()
     sessions = PageSessions(tokens=app.tokens)
     tickets, sign = TicketLedger(app.root / LEDGER), app.person.agent_sign
     machine = Machine(
         examine=_examination(app), full_disk=full_disk, pack=_packed, run_command=partial(_run_command, app)
     )
     door = PageDoor(app.gateway, app.root, sessions, origin, log, tickets=tickets, agent_sign=sign, machine=machine)
-    with served_webhooks(app.root, app.settings, log) as webhooks, hold_server_lease(app, origin):
+    with served_webhooks(app.root, app.settings, log) as webhooks, hold_server_lease(app.root / PRIVATE, origin, now):
         routes = [*webhooks, *forge_routes(app.gateway, origin, stopping, log=log), *page_routes(door, stopping)]
         serve_http(app.gateway, app.tokens, listening, announce=announce, log=log, routes=routes, stopping=stopping)
 

@@ -16,7 +16,7 @@ from aop.core.errors import Json
 from aop.core.text.counts import count
 
 if TYPE_CHECKING:  # imported with the driver of the database, by those who have one
-    from aop.adapters.fleet.platform import WorkerRow
+    from aop.kernel.record.platforms import WorkerRow
 
 COLUMNS = tuple(
     Column(title=title) for title in ("WORKER", "STATE", "QUEUES", "BUSY", "SEEN", "HOST", "VERSION", "LABELS")

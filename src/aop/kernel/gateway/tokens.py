@@ -51,6 +51,20 @@ class TokenClaims(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     build: str | None = None
 
 
+class Reach(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The repositories that a way into the pages of a platform opens; none if nothing is named."""
+
+    everything: bool = False
+    repositories: tuple[str, ...] = ()
+
+    def opens(self, repository: str) -> bool:
+        """Tell whether a repository may be shown."""
+        return self.everything or repository in self.repositories
+
+
+NOTHING = Reach()
+
+
 class IssuedToken(Document, frozen=True, kw_only=True):
     """One token that was issued."""
 
@@ -63,8 +77,10 @@ class IssuedToken(Document, frozen=True, kw_only=True):
     run_id: RunId | None = None
     project_id: str | None = None
     build_id: str | None = None
-    page: Literal["", "link", "cookie"] = ""
-    """Of a person's way to the pages, which no agent can use; empty for a token of an agent."""
+    page: Literal["", "link", "cookie", "reader"] = ""
+    """Of a way to the pages, which no agent can use; empty for a token of an agent."""
+    reach: Reach = NOTHING
+    """Of a way to the pages of a platform."""
     issued_by: NonEmpty
     issued_at: NonEmpty
     expires_at: NonEmpty

@@ -27,6 +27,7 @@ NOTED_EVERY = timedelta(minutes=1)
 
 _STATUSES: Mapping[type[errors.Refusal], int] = {
     errors.ForgeKeyInvalid: 401,
+    errors.TokenInvalid: 401,
     errors.ForbiddenToolForRole: 403,
     errors.ForgeKeyScopeMissing: 403,
     errors.OriginNotAllowed: 403,
@@ -51,6 +52,7 @@ _STATUSES: Mapping[type[errors.Refusal], int] = {
     errors.TooManyRequests: 429,
     errors.InternalError: 500,
     errors.ServerStopping: 503,
+    errors.DatabaseUnavailable: 503,
     errors.DiskFull: 507,
 }
 STATUS_OF_CODE: Mapping[str, int] = {refusal.code: status for refusal, status in _STATUSES.items()}
@@ -76,7 +78,8 @@ class ForgeDoor(Entrance):
         per_key: Rate = PER_KEY,
         per_build: Rate = PER_BUILD,
     ) -> None:
-        super().__init__(kernel, origin, log)
+        super().__init__(origin, log, new_id=kernel.new_id, redact=kernel.redact)
+        self.kernel = kernel
         self._of_key = RateLimits(per_key, kernel.clock)
         self._of_build = RateLimits(per_build, kernel.clock)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from msgspec import Struct
 from starlette.datastructures import QueryParams
@@ -43,6 +43,7 @@ class Visit(Struct, frozen=True, kw_only=True):
 class Frame(Struct, frozen=True, kw_only=True):
     """The facts around the content of every page."""
 
+    is_platform: ClassVar[bool] = False
     repository: str
     base_branch: str
     supervisor: int

@@ -11,7 +11,8 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 
-from aop.core.errors import Json, OriginNotAllowed, PageFormInvalid, PageSessionInvalid
+from aop.core.errors import Json, OriginNotAllowed, PageFormInvalid
+from aop.core.redaction.redactor import Redactor
 from aop.core.roles import Role
 from aop.kernel.gateway.calls import Envelope
 from aop.kernel.gateway.gateway import Gateway
@@ -49,8 +50,53 @@ class Machine(Struct, frozen=True, kw_only=True):
     """Runs another `aop` in this repository, as a process of its own; without it people start runs at a terminal."""
 
 
-class PageDoor(Entrance):
-    """Lets people in by their session."""
+class SessionDoor(Entrance):
+    """Lets browsers with a session in."""
+
+    def __init__(
+        self,
+        sessions: PageSessions,
+        origin: str,
+        log: Callable[[str], None],
+        *,
+        redact: Redactor,
+        full_disk: Callable[[BaseException], str | None],
+    ) -> None:
+        self.name = page_host(sessions.tokens.signer)
+        super().__init__(
+            origin, log, new_id=sessions.tokens.new_id, redact=redact, names=(self.name,), full_disk=full_disk
+        )
+        self.sessions = sessions
+        self._cookie = f"aop-{self.name.partition('.')[0].removeprefix('aop-')}"
+
+    def check_address(self, headers: Headers) -> None:
+        """Refuse what another site sends, shows in a frame, or asks for. Raises: HostNotAllowed, OriginNotAllowed."""
+        super().check_address(headers)
+        site, mode = headers.get("sec-fetch-site", "none"), headers.get("sec-fetch-mode", "navigate")
+        # A link from elsewhere may be followed. Its browser sends no cookie with that, so nothing is shown.
+        is_followed = mode == "navigate" and headers.get("sec-fetch-dest", "document") == "document"
+        if site not in ("same-origin", "none") and not is_followed:
+            raise OriginNotAllowed("The request comes from a page of another site.")
+
+    def session(self, request: Request) -> PageSession:
+        """Return the session of a request. Raises: HostNotAllowed, OriginNotAllowed, PageSessionInvalid."""
+        self.check_address(request.headers)
+        return self.sessions.session(request.cookies.get(self._cookie))
+
+    def check_form(self, request: Request, session: PageSession, fields: Mapping[str, str]) -> None:
+        """Refuse a form that was drawn for another session, or by another site. Raises: PageFormInvalid."""
+        if not compare_digest(fields.get(FORM_FIELD, "").encode(), session.form_token.encode()):
+            raise PageFormInvalid("The form was not drawn for this session.")
+        if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+            raise PageFormInvalid("The form was sent by another site.")
+
+    def give_cookie(self, response: Response, cookie: NewCookie) -> None:
+        """Store a session in the browser."""
+        response.set_cookie(self._cookie, cookie.text, max_age=cookie.seconds, httponly=True, samesite="strict")
+
+
+class PageDoor(SessionDoor):
+    """Lets people in to the pages of one repository."""
 
     def __init__(
         self,
@@ -65,52 +111,26 @@ class PageDoor(Entrance):
         machine: Machine,
     ) -> None:
         """Serve the pages; `agent_sign` is what shows that an agent started this server."""
-        self.name = page_host(sessions.tokens.signer)
-        super().__init__(gateway.kernel, origin, log, names=(self.name,), full_disk=machine.full_disk)
+        super().__init__(sessions, origin, log, redact=gateway.kernel.redact, full_disk=machine.full_disk)
         self.gateway = gateway
+        self.kernel = gateway.kernel
         self.root = root
-        self.sessions = sessions
         self.tickets = tickets
         self.examine = machine.examine
         self.pack = machine.pack
         self.run_command = None if agent_sign else machine.run_command
         self._agent_sign = agent_sign
-        self._cookie = f"aop-{self.name.partition('.')[0].removeprefix('aop-')}"
-
-    def check_address(self, headers: Headers) -> None:
-        """Refuse what another site sends, shows in a frame, or asks for. Raises: HostNotAllowed, OriginNotAllowed."""
-        super().check_address(headers)
-        site, mode = headers.get("sec-fetch-site", "none"), headers.get("sec-fetch-mode", "navigate")
-        # A link from elsewhere may be followed. Its browser sends no cookie with that, so nothing is shown.
-        is_followed = mode == "navigate" and headers.get("sec-fetch-dest", "document") == "document"
-        if site not in ("same-origin", "none") and not is_followed:
-            raise OriginNotAllowed("The request comes from a page of another site.")
 
     def visitor(self, request: Request) -> Visitor:
         """Return the person of a request. Raises: HostNotAllowed, OriginNotAllowed, PageSessionInvalid."""
-        self.check_address(request.headers)
-        cookie = request.cookies.get(self._cookie)
-        if cookie is None:
-            raise PageSessionInvalid("This browser has no session of this repository.")
-        session = self.sessions.session(cookie)
+        session = self.session(request)
         principal = Principal(role=Role.ORCHESTRATOR, actor=session.actor, person=True, agent_sign=self._agent_sign)
         return Visitor(session=session, principal=principal)
-
-    def check_form(self, request: Request, visitor: Visitor, fields: Mapping[str, str]) -> None:
-        """Refuse a form that was drawn for another session, or by another site. Raises: PageFormInvalid."""
-        if not compare_digest(fields.get(FORM_FIELD, "").encode(), visitor.session.form_token.encode()):
-            raise PageFormInvalid("The form was not drawn for this session.")
-        if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
-            raise PageFormInvalid("The form was sent by another site.")
 
     def newest_seq(self) -> int:
         """Return the number of the newest entry of the journal."""
         with self.kernel.record.read() as view:
             return newest_seq(view)
-
-    def give_cookie(self, response: Response, cookie: NewCookie) -> None:
-        """Store a session in the browser."""
-        response.set_cookie(self._cookie, cookie.text, max_age=cookie.seconds, httponly=True, samesite="strict")
 
     def ask(
         self,

@@ -7,7 +7,7 @@ it covers, so that a browser which comes back, also to another server process, m
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 
 import msgspec
@@ -17,8 +17,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from aop.core.errors import InvalidArguments, Refusal, TooManyRequests
+from aop.kernel.gateway.page_sessions import PageSession
+from aop.kernel.record.port import Record
 from aop.web.forge.forge_door import refused
-from aop.web.pages.page_door import PageDoor
+from aop.web.pages.page_door import SessionDoor
 from aop.web.pages.templates import HEADERS
 from aop.web.streams import EventStream, number_of
 
@@ -47,9 +49,21 @@ class News(Struct, frozen=True, kw_only=True):
 class PageEvents:
     """Serves one stream for each page that is open."""
 
-    def __init__(self, door: PageDoor, stopping: asyncio.Event) -> None:
+    def __init__(
+        self,
+        door: SessionDoor,
+        stopping: asyncio.Event,
+        news: Callable[[PageSession, int], News | None],
+        *,
+        gather_seconds: float = GATHER_SECONDS,
+        heartbeat_seconds: float = HEARTBEAT_SECONDS,
+    ) -> None:
+        """Serve what `news` returns for a session: what changed after a number, or None."""
         self._door = door
         self._stopping = stopping
+        self._news = news
+        self._gather_seconds = gather_seconds
+        self._heartbeat_seconds = heartbeat_seconds
         self._open = 0
 
     def route(self) -> Route:
@@ -58,7 +72,7 @@ class PageEvents:
 
     async def _serve(self, request: Request) -> Response:
         try:
-            await self._door.in_thread(self._door.visitor, request)
+            session = await self._door.in_thread(self._door.session, request)
             after = number_of(request.headers.get("last-event-id") or request.query_params.get("after"))
             if after is None:
                 raise InvalidArguments("The stream needs the number of the journal at which the page was drawn.")
@@ -68,42 +82,44 @@ class PageEvents:
             return refused(refusal)
         # Counted before anything else can run: streams that come together are not all let in.
         self._open += 1
-        return EventStream(self._events(request, after), headers=HEADERS, at_end=self._close)
+        return EventStream(self._events(request, session, after), headers=HEADERS, at_end=self._close)
 
     def _close(self) -> None:
         self._open -= 1
 
-    async def _events(self, request: Request, after: int) -> AsyncIterator[bytes]:
+    async def _events(self, request: Request, session: PageSession, after: int) -> AsyncIterator[bytes]:
         """Yield the news, and a sign of life while there is none; end when the session or the server ends."""
         yield b"retry: 500\n\n"
-        silent = HEARTBEAT_SECONDS
+        silent = self._heartbeat_seconds
         while not self._stopping.is_set():
             try:
-                news = await self._door.in_thread(self._news, after)
-                if news is not None or silent >= HEARTBEAT_SECONDS:
+                news = await self._door.in_thread(self._news, session, after)
+                if news is not None or silent >= self._heartbeat_seconds:
                     # A session that was revoked meanwhile hears nothing more.
-                    await self._door.in_thread(self._door.visitor, request)
+                    await self._door.in_thread(self._door.session, request)
             except Refusal:
                 return
             if news is not None:
                 after = news.seq
                 yield _text("news", news)
                 silent = 0.0
-            elif silent >= HEARTBEAT_SECONDS:
+            elif silent >= self._heartbeat_seconds:
                 yield b"event: beat\ndata: {}\n\n"
                 silent = 0.0
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), GATHER_SECONDS)
-            silent += GATHER_SECONDS
+                await asyncio.wait_for(self._stopping.wait(), self._gather_seconds)
+            silent += self._gather_seconds
 
-    def _news(self, after: int) -> News | None:
-        with self._door.kernel.record.read() as view:
-            entries = list(view.journal(after=after, limit=MOST_ENTRIES))
-        if not entries:
-            return None
-        features = {str(each.event.feature_id) for each in entries if each.event.feature_id}
-        kinds = {each.event.kind for each in entries}
-        return News(after=after, seq=entries[-1].seq, features=tuple(sorted(features)), kinds=tuple(sorted(kinds)))
+
+def journal_news(record: Record, after: int) -> News | None:
+    """Return what the journal has after a number; None if that is nothing."""
+    with record.read() as view:
+        entries = list(view.journal(after=after, limit=MOST_ENTRIES))
+    if not entries:
+        return None
+    features = {str(each.event.feature_id) for each in entries if each.event.feature_id}
+    kinds = {each.event.kind for each in entries}
+    return News(after=after, seq=entries[-1].seq, features=tuple(sorted(features)), kinds=tuple(sorted(kinds)))
 
 
 def _text(name: str, news: News) -> bytes:

@@ -18,8 +18,8 @@ from aop.web.forge.forge_door import status_of
 from aop.web.pages.actions import ACTIONS, LARGEST_FORM, OWN_ACTIONS, act, way_back
 from aop.web.pages.feature.evidence_tab import bundle_download
 from aop.web.pages.frame import ToolRefused, Visit, parts_at_hand, read_frame, wants_part
-from aop.web.pages.page_door import PageDoor, Visitor
-from aop.web.pages.page_events import PageEvents
+from aop.web.pages.page_door import PageDoor, SessionDoor, Visitor
+from aop.web.pages.page_events import PageEvents, journal_news
 from aop.web.pages.page_list import MENU, PAGES, Page
 from aop.web.pages.templates import HEADERS, html_response, render, static_response
 
@@ -42,9 +42,16 @@ def page_routes(door: PageDoor, stopping: asyncio.Event) -> list[BaseRoute]:
     return [
         *(Route(page.path, _page_endpoint(door, page), methods=["GET"]) for page in PAGES),
         Route("/do/{action}", _action_endpoint(door), methods=["POST"]),
+        *session_routes(door),
+        PageEvents(door, stopping, lambda _session, after: journal_news(door.kernel.record, after)).route(),
+    ]
+
+
+def session_routes(door: SessionDoor) -> list[BaseRoute]:
+    """Return the way in, and the files that all pages share."""
+    return [
         Route("/enter", _entrance(door), methods=["GET"]),
         Route("/static/{digest}/{name}", _static(door), methods=["GET"]),
-        PageEvents(door, stopping).route(),
     ]
 
 
@@ -55,13 +62,13 @@ def _page_endpoint(door: PageDoor, page: Page) -> Callable[[Request], Any]:
         try:
             return html_response(request, _drawn(request, visit, page))
         except ToolRefused as refused:
-            return _refused_page(request, refused.error)
+            return refused_page(request, refused.error)
 
     async def endpoint(request: Request) -> Response:
         try:
             return await door.in_thread(draw, request)
         except Refusal as refusal:
-            return _refused_page(request, refusal_envelope(refusal).error or {})
+            return refused_page(request, refusal_envelope(refusal).error or {})
 
     return endpoint
 
@@ -93,7 +100,7 @@ def _action_endpoint(door: PageDoor) -> Callable[[Request], Any]:
         try:
             visitor = await door.in_thread(door.visitor, request)
             fields = form_fields(await read_body(request, FORM, largest=LARGEST_FORM))
-            door.check_form(request, visitor, fields)
+            door.check_form(request, visitor.session, fields)
             name = request.path_params["action"]
             if name in DOWNLOADS:
                 return await door.in_thread(_download, request, door, visitor, fields)
@@ -101,9 +108,9 @@ def _action_endpoint(door: PageDoor) -> Callable[[Request], Any]:
                 raise UnknownRoute("There is no such form.")
             answer = await door.in_thread(act, door, visitor, name, fields)
         except Refusal as refusal:
-            return _refused_page(request, refusal_envelope(refusal).error or {})
+            return refused_page(request, refusal_envelope(refusal).error or {})
         if answer.error is not None:
-            return _refused_page(request, answer.error, back=way_back(fields))
+            return refused_page(request, answer.error, back=way_back(fields))
         return RedirectResponse(way_back(fields), 303, HEADERS)
 
     return endpoint
@@ -114,12 +121,12 @@ def _download(request: Request, door: PageDoor, visitor: Visitor, fields: Mappin
     try:
         name, content = DOWNLOADS[request.path_params["action"]](door, visitor, fields)
     except ToolRefused as refused:
-        return _refused_page(request, refused.error, back=way_back(fields))
+        return refused_page(request, refused.error, back=way_back(fields))
     kind = {"content-disposition": f'attachment; filename="{name}"'}
     return Response(content, 200, {**HEADERS, **kind}, "application/gzip")
 
 
-def _entrance(door: PageDoor) -> Callable[[Request], Any]:
+def _entrance(door: SessionDoor) -> Callable[[Request], Any]:
     """Turn the link of a person into a cookie, and lead on without the link in the address."""
 
     async def endpoint(request: Request) -> Response:
@@ -127,7 +134,7 @@ def _entrance(door: PageDoor) -> Callable[[Request], Any]:
             door.check_address(request.headers)
             cookie = await door.in_thread(door.sessions.enter, request.query_params.get("link", ""))
         except Refusal as refusal:
-            return _refused_page(request, refusal_envelope(refusal).error or {})
+            return refused_page(request, refusal_envelope(refusal).error or {}, way_in=door.sessions.command)
         response = RedirectResponse(way_back({"back": request.query_params.get("to", "/")}), 303, HEADERS)
         door.give_cookie(response, cookie)
         return response
@@ -135,7 +142,7 @@ def _entrance(door: PageDoor) -> Callable[[Request], Any]:
     return endpoint
 
 
-def _static(door: PageDoor) -> Callable[[Request], Any]:
+def _static(door: SessionDoor) -> Callable[[Request], Any]:
     async def endpoint(request: Request) -> Response:
         try:
             door.check_address(request.headers)
@@ -143,14 +150,14 @@ def _static(door: PageDoor) -> Callable[[Request], Any]:
             if found is None:
                 raise UnknownRoute("There is no such file.")
         except Refusal as refusal:
-            return _refused_page(request, refusal_envelope(refusal).error or {})
+            return refused_page(request, refusal_envelope(refusal).error or {}, way_in=door.sessions.command)
         return found
 
     return endpoint
 
 
-def _refused_page(request: Request, error: Mapping[str, Any], back: str = "") -> Response:
+def refused_page(request: Request, error: Mapping[str, Any], back: str = "", *, way_in: str = "aop web") -> Response:
     """Return the page that says what was refused, and what to do; it shows nothing of the record."""
     status = STATUS_OF_PAGE.get(error["code"]) or status_of(error["code"])
-    facts = {"error": error, "back": back, "again": quote(request.url.path, safe="/")}
+    facts = {"error": error, "back": back, "way_in": way_in, "again": quote(request.url.path, safe="/")}
     return html_response(request, render("frame/refused.html", facts), status)

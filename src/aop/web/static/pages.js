@@ -369,6 +369,7 @@ document.addEventListener("DOMContentLoaded", () => {
     else if (event.key === "k") step(-1);
     else if (event.key === "/") {
       const seek = document.getElementById("seek");
+      if (!seek) return;
       if (seek.offsetParent) seek.focus();
       else location.href = "/search";
       event.preventDefault();

@@ -1,14 +1,13 @@
 """Tool `report.dashboard`: all features at once."""
 
-from collections.abc import Iterable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import ClassVar, Literal
 
 import msgspec
 from msgspec import Struct
 
-from aop.core.ids import CommitId, FeatureId, TreeId
+from aop.core.ids import CommitId, FeatureId, OperationId, TreeId
 from aop.kernel.gateway.calls import Arguments, Call, Kernel, Outcome, Tool
 from aop.kernel.gateway.role_sets import READERS
 from aop.kernel.record.documents.base import Document
@@ -98,19 +97,13 @@ def dashboard(call: Call, _arguments: Arguments) -> Outcome:
         states = [state for state in view.all(_Feature) if call.principal.reaches(state.feature_id)]
         newest = view.get(NewestRun, NewestRun.key) if call.principal.features is None else None
         usages = {usage.feature_id: usage for usage in view.all(FeatureUsage)}
-        questions = [each for each in view.all(Question) if each.is_open]
-        rests = {rest.feature_id for rest in view.all(Pause)}
-        turns = {turn.feature_id: TurnInProgress.of(turn) for turn in view.all(OpenTurn)}
         conflicts = _conflicts(call.kernel, view, states)
-        now = call.kernel.clock.now()
-        waits = {name: wait.reason(now) for wait in view.all(ProviderWait) for name in wait.features}
-        gates = _gates_in_progress(call.kernel, view)
+        facts = _RowFacts(view, states, usages, conflicts, now=call.kernel.clock.now())
+        gates = _gates_in_progress(view, call.kernel.locks.is_running)
     counts = dict.fromkeys((status.value for status in Status), 0)
     for state in states:
         counts[state.status] += 1
-    names = {str(state.feature_id) for state in states if state.status not in TERMINAL}
-    going = [usage for usage in usages.values() if usage.feature_id in names]
-    facts = _RowFacts(usages, questions, rests, turns, conflicts, provider_waits=waits, going=names, now=now)
+    going = [usage for usage in usages.values() if usage.feature_id in facts.going]
     rows = tuple(facts.row(state, gates.get(state.feature_id)) for state in states)
     return Dashboard(
         features=rows,
@@ -122,30 +115,41 @@ def dashboard(call: Call, _arguments: Arguments) -> Outcome:
     )
 
 
+def rows_of_record(
+    view: Snapshot, now: datetime, is_running: Callable[[OperationId], bool]
+) -> tuple[DashboardRow, ...]:
+    """Return the rows of all features without a checkout: conflicts are those that the record has."""
+    states = list(view.all(_Feature))
+    usages = {usage.feature_id: usage for usage in view.all(FeatureUsage)}
+    facts = _RowFacts(view, states, usages, _set_aside(states), now=now)
+    gates = _gates_in_progress(view, is_running)
+    return tuple(facts.row(state, gates.get(state.feature_id)) for state in states)
+
+
 class _RowFacts:
     """The facts of rows that are stored outside the feature, by feature."""
 
     def __init__(
         self,
+        view: Snapshot,
+        states: Iterable[_Feature],
         usages: Mapping[FeatureId, FeatureUsage],
-        questions: Iterable[Question],
-        rests: AbstractSet[FeatureId | None],
-        turns: Mapping[FeatureId, TurnInProgress],
         conflicts: Mapping[FeatureId, tuple[str, ...]],
         *,
-        provider_waits: Mapping[FeatureId, str],
-        going: AbstractSet[str],
         now: datetime,
     ) -> None:
+        self.going = {str(state.feature_id) for state in states if state.status not in TERMINAL}
+        """The features that are neither merged nor failed."""
         self._usages = usages
-        self._rests = rests
-        self._turns = turns
+        self._rests = {rest.feature_id for rest in view.all(Pause)}
+        self._turns = {turn.feature_id: TurnInProgress.of(turn) for turn in view.all(OpenTurn)}
         self._conflicts = conflicts
-        self._provider_waits = provider_waits
-        self._going = going
+        self._provider_waits = {name: wait.reason(now) for wait in view.all(ProviderWait) for name in wait.features}
         self._asks: dict[FeatureId, list[Question]] = {}
         self._out_of_time: dict[FeatureId, list[Question]] = {}
-        for each in questions:
+        for each in view.all(Question):
+            if not each.is_open:
+                continue
             side = self._asks if question_at(each, now).is_open else self._out_of_time
             for name in (each.feature_id, *each.features):
                 side.setdefault(name, []).append(each)
@@ -176,7 +180,7 @@ class _RowFacts:
 
     def _named_in_reason(self, state: _Feature) -> tuple[str, ...]:
         is_named = state.status is Status.BLOCKED and "`" in state.status_reason
-        return features_in_reason(state.status_reason, self._going - {state.feature_id}) if is_named else ()
+        return features_in_reason(state.status_reason, self.going - {state.feature_id}) if is_named else ()
 
     def _situation(self, state: _Feature) -> Situation:
         name = state.feature_id
@@ -196,7 +200,7 @@ class _RowFacts:
         )
 
 
-def _gates_in_progress(kernel: Kernel, view: Snapshot) -> dict[str, GatesInProgress]:
+def _gates_in_progress(view: Snapshot, is_running: Callable[[OperationId], bool]) -> dict[str, GatesInProgress]:
     """Return the gate runs whose process is alive, by feature."""
     pending, found = view.pending_operations(), dict[str, GatesInProgress]()
     if not pending:
@@ -205,7 +209,7 @@ def _gates_in_progress(kernel: Kernel, view: Snapshot) -> dict[str, GatesInProgr
     from aop.kernel.gates.progress import GATES_RUN, Progress
 
     for each in pending:
-        if each.tool == GATES_RUN and each.intent is not None and kernel.locks.is_running(each.operation_id):
+        if each.tool == GATES_RUN and each.intent is not None and is_running(each.operation_id):
             run = msgspec.convert(each.intent, Progress)
             step = run.lines[-1].removeprefix(f"{run.feature_id}: ") if run.lines else f"{run.mode} gates"
             found[run.feature_id] = GatesInProgress(mode=run.mode, step=step, since=run.since)
@@ -215,7 +219,7 @@ def _gates_in_progress(kernel: Kernel, view: Snapshot) -> dict[str, GatesInProgr
 def _conflicts(kernel: Kernel, view: Snapshot, states: Iterable[_Feature]) -> dict[FeatureId, tuple[str, ...]]:
     """Return the files in conflict with the base branch, of the features that are set aside or behind it."""
     going = [state for state in states if state.status not in TERMINAL]
-    found = {state.feature_id: state.set_aside.paths for state in going if state.set_aside is not None}
+    found = _set_aside(going)
     head = kernel.git.branches.head(kernel.config().policy.worktree.base_branch)
     behind = [state for state in going if state.base_commit != head and state.feature_id not in found]
     if head is None or not behind:
@@ -227,6 +231,15 @@ def _conflicts(kernel: Kernel, view: Snapshot, states: Iterable[_Feature]) -> di
     known = {tried.between: tried for tried in view.all(TriedMerge)}
     tried = conflicts_with_base(kernel.git, tips, head, known)
     return {**found, **{name: tuple(each.path for each in paths) for name, paths in tried.items()}}
+
+
+def _set_aside(states: Iterable[_Feature]) -> dict[FeatureId, tuple[str, ...]]:
+    """Return the files in conflict that the record has, of the features whose changes were set aside."""
+    return {
+        state.feature_id: state.set_aside.paths
+        for state in states
+        if state.set_aside is not None and state.status not in TERMINAL
+    }
 
 
 def _blocking_features(state: _Feature) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ def board_facts(visit: Visit, dashboard: Mapping[str, Any], *, supervised: bool)
     more = {each["feature_id"]: each for each in visit.ask("report.cards")["cards"]}
     cards = [
         # A feature that is a moment younger than the dashboard has its card the next time.
-        _card(row, more.get(row["feature_id"], {}), unapproved, supervised=supervised)
+        card_of(row, more.get(row["feature_id"], {}), unapproved, supervised=supervised)
         for row in rows
     ]
     going = [row for row in rows if row["status"] not in ("merged", "failed")]
@@ -82,7 +82,8 @@ def board_facts(visit: Visit, dashboard: Mapping[str, Any], *, supervised: bool)
     }
 
 
-def _card(row: Mapping[str, Any], more: Mapping[str, Any], unapproved: AbstractSet[str], *, supervised: bool) -> Card:
+def card_of(row: Mapping[str, Any], more: Mapping[str, Any], unapproved: AbstractSet[str], *, supervised: bool) -> Card:
+    """Return the card of a feature."""
     turn = row["at_work"]
     works = bool(row["gates_at_work"]) or bool(turn and (supervised or turn["role"] == "swe"))
     column = _column(row, unapproved)

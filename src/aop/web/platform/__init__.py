@@ -1,0 +1,1 @@
+"""Pages of a platform: all repositories of one database."""
