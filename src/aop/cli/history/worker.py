@@ -13,7 +13,7 @@ from aop.adapters.machine.agent_signs import sign_of_agent
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.mcp_server import serve_mcp
 from aop.cli.shell.terminal import Terminal
-from aop.core.errors import InvalidCliArgs, PersonRequired, WorkerVersion
+from aop.core.errors import InvalidCliArgs, PersonRequired, Refusal, WorkerVersion
 
 if TYPE_CHECKING:  # it brings DBOS along
     from aop.adapters.fleet.runs.run_context import RunContext, RunKind
@@ -70,6 +70,8 @@ def _work(arguments: argparse.Namespace, terminal: Terminal) -> int:
     options = WorkerOptions(
         queues=queues, places=arguments.places, labels=_labels(arguments.label), cache=_cache(arguments.cache)
     )
+    if "tickets" in queues:
+        _check_ticket_settings(terminal)
     make_ready_for_threads()
     worker = Worker(os.environ, options, _kinds(queues), terminal.say)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -115,13 +117,34 @@ def _turn_runs(context: RunContext) -> Perform:
     return TurnRuns(context, partial(take_turn, serve=serve_mcp)).perform
 
 
+def _check_ticket_settings(terminal: Terminal) -> None:
+    """Say which ticket work cannot be done here. Raises: TicketSettingMissing, TicketProviderUnsupported if all."""
+    from aop.adapters.tickets.setup.settings import ticket_settings
+    from aop.tickets.runs.runner import PRODUCTS
+
+    refusals: dict[str, Refusal] = {}
+    for kind, product in PRODUCTS.items():
+        try:
+            ticket_settings(os.environ, product)
+        except Refusal as refusal:
+            refusals[kind] = refusal
+    for kind, missing in refusals.items():
+        if len(refusals) == len(PRODUCTS):
+            raise missing
+        terminal.say(f"aop: Each {kind} will be refused here: {missing.message} [{missing.code}]")
+
+
 def _ticket_runs(context: RunContext) -> Perform:
     from aop.adapters.fleet.runs.tickets.platform_ledger import PlatformLedger
     from aop.adapters.fleet.runs.tickets.ticket_runs import TicketRuns
+    from aop.adapters.tickets.setup import assembly  # noqa: F401 - imported to be made ready
     from aop.core.redaction.redactor import Redactor
-    from aop.wiring.build import Settings
+    from aop.tickets.review import pipeline as review  # noqa: F401
+    from aop.tickets.scaffold import pipeline as scaffold  # noqa: F401
+    from aop.wiring.build import Settings, make_ready_for_threads
     from aop.wiring.models import build_ticket_desk
 
+    make_ready_for_threads()
     settings = Settings.from_env(context.environ)
     ledger = PlatformLedger(context.engine.transaction, is_patient=True)
     return TicketRuns(context, ledger, partial(build_ticket_desk, settings), Redactor(settings.secrets)).perform

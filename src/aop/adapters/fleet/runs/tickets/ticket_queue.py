@@ -30,7 +30,7 @@ class TicketQueue:
     def __init__(self, url: str) -> None:
         self._url = url
         self._client: Any = None
-        self._guard = threading.Lock()
+        self._guard, self._engine_guard = threading.Lock(), threading.Lock()
         self._connection: Connection | None = None
         self.ledger = PlatformLedger(self._transaction)
 
@@ -116,16 +116,19 @@ class TicketQueue:
         return str(row[0]), str(row[1]) if row[0] == "PENDING" else ""
 
     def _engine(self) -> Any:
-        if self._client is None:
-            # DBOS takes long to import, and most commands queue nothing.
-            from dbos import DBOSClient, DBOSPortableJSONSerializer
+        with self._engine_guard:
+            return self._client or self._made_client()
 
-            self._client = DBOSClient(
-                system_database_url=engine_address(self._url),
-                serializer=DBOSPortableJSONSerializer(),
-                application_name=APPLICATION,
-                system_database_pool_size=2,
-            )
+    def _made_client(self) -> Any:
+        # DBOS takes long to import, and most commands queue nothing.
+        from dbos import DBOSClient, DBOSPortableJSONSerializer
+
+        self._client = DBOSClient(
+            system_database_url=engine_address(self._url),
+            serializer=DBOSPortableJSONSerializer(),
+            application_name=APPLICATION,
+            system_database_pool_size=2,
+        )
         return self._client
 
     @contextmanager
