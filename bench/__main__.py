@@ -17,6 +17,7 @@ from bench.build_turns import build_turns
 from bench.builds import write_file
 from bench.checkouts import sync
 from bench.collisions import scan
+from bench.databases import databases
 from bench.effort import Case, full, quick
 from bench.features import apply_patch, feature_init, rebase
 from bench.forge import forge
@@ -45,6 +46,7 @@ CASES: Mapping[str, Case] = {
     "repo.sync": sync,
     "gates.run": gates_run,
     "history": history,
+    "record.postgres": databases,
     "mcp": mcp,
     "forge": forge,
     "forge.errors": build_errors,

@@ -39,26 +39,27 @@ def _dashboard(scene: Scene, features: int, limit: float, effort: Effort) -> Mea
 
 def plan_submit(effort: Effort) -> Iterator[Measurement]:
     """Measure `plan.submit` among many features next to the same among few."""
+    yield submitted_among_many(effort, "plan.submit, 1000 features", SAME)
+
+
+def submitted_among_many(effort: Effort, name: str, limit: float, database: str = "") -> Measurement:
+    """Measure `plan.submit` among 1,000 features next to the same among 5, in a file or in a database."""
     with (
-        closing(Scene(effort.folder / "few", files=20)) as few,
-        closing(Scene(effort.folder / "many", files=20)) as many,
+        closing(Scene(effort.folder / "few", files=20, database=database)) as few,
+        closing(Scene(effort.folder / "many", files=20, database=database)) as many,
     ):
         few.place([f"placed_{number}" for number in range(5)], planned=True)
         many.place([f"placed_{number}" for number in range(1000)], planned=True)
-        took, floor = in_turns(_submissions(many, effort), _submissions(few, effort), turns=effort.turns)
-        yield Measurement(
-            name="plan.submit, 1000 features",
-            ours=took,
-            floor=floor,
-            floor_name="the same, 5 features",
-            budget=Budget("times", SAME),
+        took, floor = in_turns(submissions(many, effort), submissions(few, effort), turns=effort.turns)
+        return Measurement(
+            name=name, ours=took, floor=floor, floor_name="the same, 5 features", budget=Budget("times", limit)
         )
 
 
 def history(effort: Effort) -> Iterator[Measurement]:
     """Measure calls on a feature that has had many before, next to the same on one that has had none."""
     with closing(Scene(effort.folder / "old", files=20)) as old, closing(Scene(effort.folder / "new", files=20)) as new:
-        for tool, calls in (("plan.update", _revisions), ("repo.apply_patch", _patches)):
+        for tool, calls in (("plan.update", revisions), ("repo.apply_patch", _patches)):
             late, early = calls(old), calls(new)
             for number in range(effort.operations):
                 late(number)
@@ -76,7 +77,8 @@ SAME = 1.25
 """Two medians of the same work differ by as much on a busy machine."""
 
 
-def _submissions(scene: Scene, effort: Effort) -> Act:
+def submissions(scene: Scene, effort: Effort) -> Act:
+    """Return what submits the plan of another feature each time."""
     names = [f"fresh_{turn}" for turn in range(effort.turns + 1)]
     scene.place(names, planned=False)
     return lambda turn: scene.call(
@@ -84,7 +86,8 @@ def _submissions(scene: Scene, effort: Effort) -> Act:
     )
 
 
-def _revisions(scene: Scene) -> Act:
+def revisions(scene: Scene) -> Act:
+    """Return what revises the plan of one feature each time."""
     path = source_file(0)
     scene.begin("planned", path)
 

@@ -49,13 +49,14 @@ _ENVIRONMENT = {
 class Scene:
     """One managed repository, with its gateway in this process."""
 
-    def __init__(self, root: Path, *, files: int, flood_bytes: int = 0) -> None:
+    def __init__(self, root: Path, *, files: int, flood_bytes: int = 0, database: str = "") -> None:
         self.root = root
         contents = {"agentic/orchestrator/gates.yaml": GATES % flood_bytes}
         contents["agentic/orchestrator/policy.yaml"] = POLICY % "off"
         contents |= {source_file(number): "first\nversion 0\nlast\n" for number in range(files - len(contents))}
         make_repository(root, contents)
-        self.app: App = build(root, Settings.from_env(os.environ))
+        environ = {**os.environ, "AOP_DATABASE": database}
+        self.app: App = build(root, Settings.from_env(environ))
         self._fillers = 0
 
     def close(self) -> None:

@@ -45,6 +45,7 @@ from aop.wiring.late_parts import (
     late_worktree_extras,
     prove_contracts,
     question_ended,
+    sends_work_to,
     show_workflow,
     workspace_of,
 )
@@ -155,6 +156,7 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False, reviewer: 
         clock=clock,
         disk=place.home if place is not None and is_shared else FILES,
         is_shared=is_shared,
+        send_work=sends_work_to(hub),
         signer=FileSigner(private / "keys" / "approval.key"),
         redact=redact,
         new_id=new_id,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from aop.kernel.ports.signer import Signatures
     from aop.kernel.ports.tokenizer import Tokenizer
     from aop.kernel.ports.worktree_extras import ExtrasSource
+    from aop.kernel.record.documents.features import FeatureState
     from aop.kernel.record.documents.questions import Question
     from aop.kernel.record.port import Snapshot, Transaction
 
@@ -143,6 +144,11 @@ def joined_hub(
         hub.publish(states)
         record.share()
     return hub
+
+
+def sends_work_to(hub: TreeHub | None) -> Callable[[FeatureState], None]:
+    """Return what has the work of a feature at the hub; nothing without one."""
+    return (lambda _state: None) if hub is None else (lambda state: hub.publish((state,)))
 
 
 @_late

@@ -440,7 +440,7 @@ def test_what_a_later_transaction_asks_for_is_not_answered_by_an_earlier_showing
         assert (left.kind, left.key) == ("feature", ONE)
         assert left.stamp > max(what.stamp for what in early)
         # What was written was written, even though it must be written again.
-        assert view.shown_hash("one.md") == "a" * 64
+        assert view.shown_hashes(["one.md"])["one.md"] == "a" * 64
 
 
 def test_a_stamp_is_never_given_out_twice(record: AnyRecord) -> None:
@@ -461,7 +461,11 @@ def test_the_hash_of_a_shown_file_is_the_newest_one(record: AnyRecord) -> None:
             tx.mark_unshown("feature", ONE)
             tx.mark_shown(tx.unshown()[0], {"state.md": digit * 64})
     with record.read() as view:
-        assert (view.shown_hash("state.md"), view.shown_hash("plan.json"), view.unshown()) == ("b" * 64, None, ())
+        assert (
+            view.shown_hashes(["state.md"])["state.md"],
+            view.shown_hashes(["plan.json"])["plan.json"],
+            view.unshown(),
+        ) == ("b" * 64, None, ())
 
 
 # --- many at once --------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ def test_a_record_of_every_older_shape_is_read_as_it_was_written(record: SqliteR
             assert [entry.operation_id for entry in view.pending_operations()] == ["op-2"]
             assert [claim.text for claim in view.claims_near("file", ["src/a.txt"])] == ["src/*.txt", "src/a.txt"]
             assert view.unshown() == (Unshown(kind="feature", key="one", stamp=2),)
-            assert view.shown_hash("agentic/features/index.json") == "c" * 64
+            assert view.shown_hashes(["agentic/features/index.json"])["agentic/features/index.json"] == "c" * 64
         assert shape(opened) == shape(record)
         opened.close()
 

@@ -199,6 +199,33 @@ def test_what_the_hub_does_not_take_is_not_recorded_and_without_a_hub_a_shared_r
     assert "hub_missing" in there.output.read_text()
 
 
+PATIENT_HUB = """\
+#!/bin/sh
+touch "{folder}/reached"
+for _ in $(seq 1000); do [ -e "{folder}/go" ] && exit 0; sleep 0.1; done
+echo "nobody let it go on" >&2
+exit 1
+"""
+"""A hook that takes nothing before it is told to; it gives up before a connection that waits in a change is ended."""
+
+
+def test_other_writers_do_not_wait_while_work_is_sent_to_the_hub(fleet: Fleet, tmp_path: Path) -> None:
+    here, there = fleet.here, fleet.there
+    assert here.ran("call", "feature.init", '{"feature_id": "one"}') == 0, here.output.read_text()
+    assert there.ran("status") == 0, there.output.read_text()
+    git(here.root, "commit", "-q", "--allow-empty", "-m", "Another base")
+    hook = tmp_path / "hub.git" / "hooks" / "pre-receive"
+    hook.write_text(PATIENT_HUB.format(folder=tmp_path))
+    hook.chmod(0o755)
+    sending = here.start("call", "feature.init", '{"feature_id": "two"}')
+    with ended_at_last(sending):
+        until((tmp_path / "reached").exists, seconds=SECONDS)
+        assert there.ran("call", "feature.log_append", '{"feature_id": "one", "note": "Meanwhile"}') == 0
+        (tmp_path / "go").touch()
+        assert sending.wait(SECONDS) == 0, here.output.read_text()
+    assert sorted(fleet.statuses()) == ["one", "two"]
+
+
 def test_machines_do_not_take_each_others_live_leases(fleet: Fleet) -> None:
     wanted = json.dumps({"feature_id": "two", "resource": "openapi", "wait_timeout_seconds": 0})
     for name in ("one", "two"):

@@ -15,7 +15,7 @@ from aop.adapters.fleet.platform_shape import APPLICATION, MIGRATIONS, QUEUES, R
 from aop.adapters.fleet.rules import DEAD_SECONDS
 from aop.adapters.storage.record.postgres.leadership import IS_LIVING
 from aop.adapters.storage.record.postgres.place import Place
-from aop.adapters.storage.record.postgres.postgres_database import BEGIN, PostgresDatabase
+from aop.adapters.storage.record.postgres.postgres_database import PostgresDatabase
 from aop.adapters.storage.record.postgres.postgres_shape import migrate
 from aop.core.errors import (
     DatabaseNotAop,
@@ -205,7 +205,7 @@ class Platform:
         """Make the tables of records: leaders and readers may not."""
         database = PostgresDatabase(Place(url=self._url, name="", home=""))
         try:
-            with database.session(BEGIN) as session:
+            with database.session() as session:
                 migrate(session)
                 session.commit()
         finally:

@@ -119,6 +119,8 @@ class Session:
         def decide(tx: Transaction) -> Outcome:
             return self._store(tx, outcome)
 
+        if self.state is not None:
+            self.kernel.send_work(self.state)
         move = self.move
         answer = self.call.commit(decide) if move is None else commit_with_move(self.call, move, decide)
         if move is not None and move.old is None:

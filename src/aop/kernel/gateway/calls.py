@@ -148,6 +148,9 @@ class Kernel(Struct, frozen=True, kw_only=True):
     """The disk whose files and worktrees show the record; a record in a database may be shown on several."""
     is_shared: bool = False
     """Whether other machines work with the record too; each has what it needs from the record and from the hub."""
+    send_work: Callable[[FeatureState], None] = lambda _state: None
+    """Has the work of a feature where other machines get it from. A change that names new work has it sent first, so
+    that nobody waits for that; what was not sent is sent while the change is made. Raises: HubUnavailable."""
     capabilities: Mapping[str, Callable[[], object]] = {}
     """Ports of the rooms above the kernel, by name; the room that declares a port says what it is."""
     show_workflow: Callable[[Kernel, FeatureId], None] = lambda _kernel, _name: None

@@ -149,7 +149,7 @@ def _show_all(
 def _write_files(kernel: Kernel, files: dict[str, bytes], set_aside: list[MovedPath]) -> dict[str, str]:
     hashes = {path: sha256_hex(content) for path, content in files.items()}
     with kernel.record.read() as view:
-        last = {path: view.shown_hash(path) for path in files}
+        last = view.shown_hashes([*files])
     for path, content in files.items():
         found = kernel.files.fingerprint(path)
         if found == hashes[path] == last[path]:
@@ -169,7 +169,7 @@ def _remove_outdated(kernel: Kernel, what: Unshown, files: Mapping[str, bytes], 
     folder = folder_of(_feature_of(what))
     gone = [path for name in ("plan.json", "qa_test_index.json") if (path := f"{folder}/{name}") not in files]
     with kernel.record.read() as view:
-        shown = {path: view.shown_hash(path) for path in gone}
+        shown = view.shown_hashes(gone)
     known = {path: last for path, last in shown.items() if last is not None}
     for path, last in known.items():
         if kernel.files.fingerprint(path) not in (None, last):
@@ -235,7 +235,7 @@ def _remove_files(kernel: Kernel, what: Unshown, set_aside: list[MovedPath]) -> 
     folder = folder_of(name)
     with kernel.record.read() as view:
         known = view.shown_below(folder)
-        hashes = {path: view.shown_hash(path) for path in known}
+        hashes = view.shown_hashes(known)
     try:
         for path in kernel.files.below(folder, limit=MOST_FILES):
             if not is_written_by_aop(path, name):

@@ -61,6 +61,11 @@ class JudgedPatch(Struct, frozen=True, kw_only=True):
     locks: tuple[str, ...]
     whole_diff: bytes
 
+    @property
+    def after(self) -> FeatureState:
+        """Return the feature with the tree that the patch makes."""
+        return msgspec.structs.replace(self.target.state, tree=self.proposal.tree)
+
 
 def target_of(kernel: Kernel, arguments: ChangeArguments) -> PatchTarget:
     """Return the feature that a patch is for, as it is now. Raises: UnknownFeature, VersionConflict."""

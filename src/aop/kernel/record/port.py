@@ -126,8 +126,8 @@ class Snapshot(Protocol):
     def shown_below(self, folder: str) -> tuple[str, ...]:
         """Return the files below a folder that AOP wrote, sorted."""
 
-    def shown_hash(self, path: str) -> str | None:
-        """Return the SHA-256 of what AOP last wrote to a file, or None."""
+    def shown_hashes(self, paths: Sequence[str]) -> Mapping[str, str | None]:
+        """Return for each file the SHA-256 of what AOP last wrote to it, or None."""
 
 
 class Transaction(Snapshot, Protocol):

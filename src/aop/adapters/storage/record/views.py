@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -15,16 +15,19 @@ from aop.adapters.storage.record.writes import (
     answered_operation,
     digest_of_text,
     document_name,
+    journal_end,
     read_writes,
     stored_digests,
 )
 from aop.core.errors import Fault, Json
 from aop.core.ids import FeatureId, OperationId
-from aop.kernel.record.chain import FIRST_HASH, chained_hash
+from aop.kernel.record.chain import chained_hash
 from aop.kernel.record.documents.base import Document
 from aop.kernel.record.port import NO_LIMIT, Claim, Event, JournalEntry, Operation, Unshown, UnshownKind, WriteEntry
 
 D = TypeVar("D", bound=Document)
+Question = tuple[str, Sequence[Any]]
+"""A statement that changes nothing, with its values."""
 LAST_CHARACTER = "\U0010ffff"
 """No text has a character after it."""
 
@@ -58,8 +61,12 @@ class View:
         self._changes: Changes = {} if changes is None else changes
 
     def get(self, shape: type[D], key: str) -> D | None:
-        row = self._sql.execute("SELECT body FROM documents WHERE kind = ? AND key = ?", (shape.kind, key)).fetchone()
-        return None if row is None else document_of(shape, key, row[0])
+        body = self._body(shape.kind, key)
+        return None if body is None else document_of(shape, key, body)
+
+    def _body(self, kind: str, key: str) -> str | None:
+        row = self._sql.execute("SELECT body FROM documents WHERE kind = ? AND key = ?", (kind, key)).fetchone()
+        return None if row is None else str(row[0])
 
     def all(self, shape: type[D], prefix: str = "") -> Iterator[D]:
         # A range on the primary key.
@@ -72,14 +79,13 @@ class View:
         # What does not have its shape could not be read again.
         document_of(type(document), key, body)
         row = (document.version, body, document.kind, key)
+        stale = f"The {document.kind} `{key}` is not at version {document.version - 1}."
         if document.version == 1:
             sql = "INSERT INTO documents (version, body, kind, key) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
-            done = self._sql.execute(sql, row)
+            self._change_one(sql, row, stale)
         else:
             sql = "UPDATE documents SET version = ?, body = ? WHERE kind = ? AND key = ? AND version = ?"
-            done = self._sql.execute(sql, (*row, document.version - 1))
-        if done.rowcount != 1:
-            raise Fault(f"The {document.kind} `{key}` is not at version {document.version - 1}.")
+            self._change_one(sql, (*row, document.version - 1), stale)
         self._changes[document_name(document.kind, key)] = digest_of_text(body)
 
     def remove(self, shape: type[Document], key: str) -> None:
@@ -112,13 +118,17 @@ class View:
         self._change_pending("DELETE FROM operations", (), operation_id)
 
     def _change_pending(self, change: str, values: tuple[str, ...], operation_id: OperationId) -> None:
-        done = self._sql.execute(f"{change} WHERE operation_id = ? AND answer IS NULL", (*values, operation_id))
-        if done.rowcount != 1:
-            raise Fault(f"The operation `{operation_id}` is not pending.")
+        gone = f"The operation `{operation_id}` is not pending."
+        self._change_one(f"{change} WHERE operation_id = ? AND answer IS NULL", (*values, operation_id), gone)
+
+    def _change_one(self, sql: str, values: Sequence[str | int], fault: str) -> None:
+        """Change a row. Raises: a fault with that message if there is none."""
+        if self._sql.execute(sql, values).rowcount != 1:
+            raise Fault(fault)
 
     def append(self, event: Event) -> JournalEntry:
-        last = self._sql.execute("SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1").fetchone()
-        seq, previous = (last[0] + 1, last[1]) if last else (1, FIRST_HASH)
+        last, previous = self._journal_end()
+        seq = last + 1
         entry = JournalEntry(seq=seq, event=event, previous_hash=previous, hash=chained_hash(seq, event, previous))
         self._sql.execute(
             "INSERT INTO journal (seq, kind, at, actor, operation_id, feature_id, payload, previous_hash, hash)"
@@ -129,6 +139,10 @@ class View:
             ),
         )
         return entry
+
+    def _journal_end(self) -> tuple[int, str]:
+        """Return the number and the hash of the newest entry."""
+        return journal_end(self._sql)
 
     def journal(
         self,
@@ -166,19 +180,21 @@ class View:
         )
 
     def claims_near(self, kind: str, keys: Sequence[str]) -> tuple[Claim, ...]:
-        found = set(self._sql.execute(f"{CLAIM} WHERE kind = ? AND is_pattern = 1", (kind,)))
+        questions: list[Question] = [(f"{CLAIM} WHERE kind = ? AND is_pattern = 1", (kind,))]
         plain = f"{CLAIM} WHERE kind = ? AND is_pattern = 0"
         # `0` follows `/` in ASCII: the half-open range holds exactly what lies below the folder.
         below = f"{plain} AND key >= ? AND key < ?"
         for key in keys:
-            inside = (below, (kind, f"{key}/", f"{key}0")) if key else (plain, (kind,))
-            found.update(self._sql.execute(*inside))
-            for folder in _with_folders_above(key):
-                found.update(self._sql.execute(f"{plain} AND key = ?", (kind, folder)))
+            questions.append((below, (kind, f"{key}/", f"{key}0")) if key else (plain, (kind,)))
+            questions += [(f"{plain} AND key = ?", (kind, folder)) for folder in _with_folders_above(key)]
+        found = {row for rows in self._answers(questions) for row in rows}
         return tuple(
             Claim(kind=row[0], key=row[1], feature_id=row[2], text=row[3], is_pattern=bool(row[4]))
             for row in sorted(found)
         )
+
+    def _answers(self, questions: Sequence[Question]) -> Iterator[Iterable[Any]]:
+        return (self._sql.execute(*question) for question in questions)
 
     def unshown(self) -> tuple[Unshown, ...]:
         rows = self._sql.execute("SELECT kind, key, stamp FROM unshown ORDER BY kind, key").fetchall()
@@ -203,9 +219,10 @@ class View:
         sql = "SELECT path FROM shown WHERE path >= ? AND path < ? ORDER BY path"
         return tuple(path for (path,) in self._sql.execute(sql, (f"{folder}/", f"{folder}0")))
 
-    def shown_hash(self, path: str) -> str | None:
-        row = self._sql.execute("SELECT sha256 FROM shown WHERE path = ?", (path,)).fetchone()
-        return None if row is None else str(row[0])
+    def shown_hashes(self, paths: Sequence[str]) -> dict[str, str | None]:
+        questions = [("SELECT sha256 FROM shown WHERE path = ?", (path,)) for path in paths]
+        found = zip(paths, self._answers(questions), strict=True)
+        return {path: next((str(sha256) for (sha256,) in rows), None) for path, rows in found}
 
 
 def _with_folders_above(key: str) -> Iterator[str]:

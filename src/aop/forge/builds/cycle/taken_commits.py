@@ -55,6 +55,7 @@ def take_commits(call: Call, build_id: str) -> Outcome:
         commits = kernel.git.objects.log(cycle.head, tip, limit=MOST_COMMITS)
         tree = _tree_with(kernel, cycle, state, tip)
         refuse_contracts_folder(kernel, tree, tip)
+        kernel.send_work(replace(state, tree=tree))
 
         def decide(tx: Transaction) -> Outcome:
             seen = unchanged_cycle(tx, cycle)

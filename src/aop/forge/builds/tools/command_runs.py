@@ -97,6 +97,8 @@ def _run(call: Call, arguments: RunCommand, leavings: Literal["judge", "discard"
         links = call.kernel.config().policy.worktree.link
         refuse_strange_move(call.kernel.git.objects, build.state.tree, argv, links)
         ended = run_on_tree(call, build, argv, seconds=seconds, leavings=leavings)
+        if ended.taken is not None:
+            call.kernel.send_work(ended.taken.after)
         return call.commit(lambda tx: _stored(tx, call, build, ended))
 
 

@@ -108,6 +108,7 @@ def edited(content: bytes, edits: tuple[Edit, ...], path: str) -> bytes:
 def _store(call: Call, build: OpenBuild, path: RepoPath, known: FileContent | None, content: bytes) -> Outcome:
     mode = FileMode.FILE if known is None else known[0]
     judged = judged_files(call, build.state, {path: (mode, content)})
+    call.kernel.send_work(judged.after)
 
     def decide(tx: Transaction) -> Outcome:
         stored = store_tree(tx, call, build.cycle, judged)

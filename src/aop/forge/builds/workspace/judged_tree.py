@@ -48,6 +48,11 @@ class JudgedTree(Struct, frozen=True, kw_only=True):
     locks: tuple[str, ...]
 
     @property
+    def after(self) -> FeatureState:
+        """Return the build with the new tree."""
+        return msgspec.structs.replace(self.before, tree=self.tree)
+
+    @property
     def paths(self) -> tuple[str, ...]:
         """Return the paths that change."""
         return tuple(change.path for change in self.changes)

@@ -64,6 +64,7 @@ def begin_anew(call: Call, arguments: BeginAnewArguments) -> Outcome:
         )
         if state.tree != kernel.git.objects.tree_of(state.base_commit):
             kernel.git.branches.keep(state.feature_id, state.tree, aside=True)
+        kernel.send_work(after)
 
         def decide(tx: Transaction) -> Outcome:
             _refuse_too_early(tx, unchanged_feature(tx, arguments, state))

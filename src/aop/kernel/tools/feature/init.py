@@ -61,6 +61,8 @@ def init(call: Call, arguments: ChangeArguments) -> Outcome:
         )
         rules = config.policy.worktree
         place_extras(kernel, known.tree if known else new.tree, worktree, rules)
+        if known is None:
+            kernel.send_work(new)
 
         def decide(tx: Transaction) -> Outcome:
             state = tx.get(FeatureState, name)

@@ -250,14 +250,16 @@ def _finish_merge(call: Call, intent: MergeIntent) -> Outcome:
     worktrees, branch = kernel.git.worktrees, prepared.base_branch
     notice = worktrees.checkout_behind(branch, old=prepared.base, new=prepared.merge_commit) or ""
 
+    with kernel.record.read() as view:
+        seen = view.get(FeatureState, intent.feature_id)
+    if seen is not None:
+        kernel.send_work(_merged(seen, intent))
+
     def decide(tx: Transaction) -> Outcome:
         state = tx.get(FeatureState, intent.feature_id)
         if state is None:
             raise ApprovalInvalid(f"The feature `{intent.feature_id}` is gone.")
-        after = with_status(with_verdict(state, run), Status.MERGED)
-        proof = copy_fields(MergeEvidence, prepared, commit=prepared.feature_commit, gates=after.gates)
-        evidence = msgspec.structs.replace(after.evidence, merge=proof)
-        after = msgspec.structs.replace(after, evidence=evidence, locks=HeldLocks())
+        after = _merged(state, intent)
         tx.put(run, run.run_id)
         if intent.tests is not None:
             store_baseline(tx, prepared.merge_commit, intent.tests.definition, run, intent.tests.names)
@@ -280,6 +282,14 @@ def _finish_merge(call: Call, intent: MergeIntent) -> Outcome:
         return Answer(data=_result(stored, prepared, notice), evidence=evidence_pointers(run))
 
     return call.commit(decide)
+
+
+def _merged(state: FeatureState, intent: MergeIntent) -> FeatureState:
+    """Return the feature as it is after its merge."""
+    after = with_status(with_verdict(state, intent.gate_run), Status.MERGED)
+    proof = copy_fields(MergeEvidence, intent.prepared, commit=intent.prepared.feature_commit, gates=after.gates)
+    evidence = msgspec.structs.replace(after.evidence, merge=proof)
+    return msgspec.structs.replace(after, evidence=evidence, locks=HeldLocks())
 
 
 def _result(state: FeatureState, prepared: PreparedMerge, notice: str) -> MergeResult:

@@ -87,6 +87,7 @@ def _go_to_tree(call: Call, arguments: ChangeArguments, to: str | None, way: Lit
         whole_diff = _full_diff(git.objects, base, target)
         _judge_tree(call, accepted, base, target)
         git.branches.keep(seen.feature_id, seen.tree, aside=True)
+        kernel.send_work(msgspec.structs.replace(seen, tree=target))
 
         def decide(tx: Transaction) -> Outcome:
             # At this version the feature still has the plan by which the tree was judged.

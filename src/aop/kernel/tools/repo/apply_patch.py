@@ -42,6 +42,7 @@ def apply_patch(call: Call, arguments: ApplyPatchArguments) -> Outcome:
         target = target_of(kernel, arguments)
         _refuse_untimely(target, kernel.config())
         patch = judged_patch(kernel, target, arguments.unified_diff)
+        kernel.send_work(patch.after)
 
         def decide(tx: Transaction) -> Outcome:
             stored = store_patch(tx, call, arguments, patch, lambda state: state)

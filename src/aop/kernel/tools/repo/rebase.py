@@ -124,6 +124,7 @@ def _move(
     kernel, name = call.kernel, state.feature_id
     head = own_head(kernel, state)
     kernel.git.branches.keep(name, after.tree)
+    kernel.send_work(after)
 
     def decide(tx: Transaction) -> Outcome:
         unchanged_feature(tx, arguments, state)

@@ -71,6 +71,8 @@ def take_edits(call: Call, arguments: TakeEditsArguments) -> Outcome:
         _refuse_untimely(kernel, target)
         edits = _edits(kernel, target, arguments)
         patch = judged_patch(kernel, target, edits, by_person=True)
+        if not arguments.dry_run:
+            kernel.send_work(patch.after)
 
         def decide(tx: Transaction) -> Outcome:
             if not arguments.dry_run:

@@ -21,7 +21,8 @@ import psycopg
 
 from aop.adapters.machine.supervisor_lease import LeaseHolder, SupervisorLeases, supervisor_running
 from aop.adapters.storage.record.postgres.lock_session import SHORT_SILENCE
-from aop.adapters.storage.record.postgres.postgres_database import BEGIN, Connection, PostgresDatabase
+from aop.adapters.storage.record.postgres.postgres_database import BEGIN, PostgresDatabase
+from aop.adapters.storage.record.postgres.wire import Connection, Statement
 from aop.core.errors import Fault, Refusal, SupervisorReplaced
 
 BEAT_SECONDS = 0.8
@@ -79,7 +80,7 @@ class PostgresLeases:
             lease.end()
 
     def ask_to_stop(self) -> None:
-        with self.database.session(BEGIN) as session:
+        with self.database.session() as session:
             session.execute(
                 "UPDATE aop.leaders SET stop = true FROM aop.repositories"
                 " WHERE repositories.number = leaders.repository AND repositories.name = ?",
@@ -89,7 +90,9 @@ class PostgresLeases:
 
     def _enter(self, lease: PostgresLease) -> None:
         """Make the row ours. Raises: SupervisorRunning."""
-        with self.database.session(BEGIN, f"SELECT pg_advisory_xact_lock({_LEADERS}, 0)") as session:
+        with self.database.session(
+            Statement(BEGIN), Statement(f"SELECT pg_advisory_xact_lock({_LEADERS}, 0)")
+        ) as session:
             row = session.execute(_LIVING, (self._name,)).fetchone()
             if row is not None and row[4]:
                 raise supervisor_running(_holder_in(row))
@@ -101,7 +104,7 @@ class PostgresLeases:
                 )
             session.execute(
                 "INSERT INTO aop.leaders (repository, token, process, lock, host, pid, note, beat, stop, ended)"
-                " SELECT number, ?, ?, ?, ?, ?, ?, clock_timestamp(), false, false"
+                " SELECT number, ?, ?, ?::integer, ?, ?::integer, ?, clock_timestamp(), false, false"
                 " FROM aop.repositories WHERE name = ? ON CONFLICT (repository) DO UPDATE SET"
                 " token = excluded.token, process = excluded.process, lock = excluded.lock, host = excluded.host,"
                 " pid = excluded.pid, note = excluded.note, beat = excluded.beat, stop = false, ended = false",
@@ -113,7 +116,7 @@ class PostgresLeases:
             session.commit()
 
     def _row(self) -> tuple[Any, ...] | None:
-        with self.database.session(BEGIN) as session:
+        with self.database.session() as session:
             if session.execute("SELECT to_regclass('aop.leaders')").fetchone() == (None,):
                 return None
             row: tuple[Any, ...] | None = session.execute(_LIVING, (self._name,)).fetchone()
@@ -143,12 +146,12 @@ class PostgresLease:
         if self._thread is None:
             return
         self._pause()
-        with suppress(Fault, Refusal), self._database.session(BEGIN) as session:
+        with suppress(Fault, Refusal), self._database.session() as session:
             session.execute("UPDATE aop.leaders SET ended = true WHERE token = ?", (self.token,))
             session.commit()
 
     def sign(self, holder: LeaseHolder) -> None:
-        with self._database.session(BEGIN) as session:
+        with self._database.session() as session:
             session.execute("UPDATE aop.leaders SET note = ? WHERE token = ?", (self.note(holder), self.token))
             session.commit()
 
@@ -164,7 +167,7 @@ class PostgresLease:
         if not isinstance(leases, PostgresLeases):
             raise Fault("The lease is in a database.")
         self._database = leases.database
-        with self._database.session(BEGIN) as session:
+        with self._database.session() as session:
             done = session.execute(
                 "UPDATE aop.leaders SET process = ?, pid = ?, beat = clock_timestamp() WHERE token = ?",
                 (self._database.process, os.getpid(), self.token),

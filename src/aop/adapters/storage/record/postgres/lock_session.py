@@ -15,7 +15,8 @@ from typing import Any
 import psycopg
 
 from aop.adapters.files.locks import lock_within
-from aop.adapters.storage.record.postgres.postgres_database import Connection, PostgresDatabase
+from aop.adapters.storage.record.postgres.postgres_database import PostgresDatabase
+from aop.adapters.storage.record.postgres.wire import Connection
 from aop.core.digests import sha256
 from aop.core.errors import Refusal
 

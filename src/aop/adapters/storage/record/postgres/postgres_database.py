@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import Any
+from typing import Any, NoReturn
 
 import psycopg
 from psycopg.pq import TransactionStatus
 
 from aop.adapters.storage.record.postgres.place import Place
+from aop.adapters.storage.record.postgres.wire import Connection, Rows, Statement, Wire, changing_one
 from aop.core.errors import DatabaseRights, DatabaseUnavailable, Fault, Refusal
 
 MOST_CONNECTIONS = 8
@@ -23,42 +24,157 @@ BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 """Whatever the settings of the database say: a writer must see what was written while it waited for its turn."""
 IDLE_SECONDS = 120
 """A process that stops for so long within a change loses it, and with it the lock of the repository."""
-Connection = psycopg.Connection[tuple[Any, ...]]
+MOST_WAITING = 100
+"""Changes that wait for the next round trip."""
+_CHANGES = ("INSERT ", "UPDATE ", "DELETE ")
+
+
+class LaterRows:
+    """The answer to a change that may wait for the next round trip; implements `Rows`."""
+
+    __slots__ = ("_flush", "_statement")
+
+    def __init__(self, statement: Statement, flush: Callable[[], None]) -> None:
+        self._statement = statement
+        self._flush = flush
+
+    @property
+    def rowcount(self) -> int:
+        return self._rows().rowcount
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        return self._rows().fetchone()
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        return self._rows().fetchall()
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return iter(self._rows())
+
+    def _rows(self) -> Rows:
+        if self._statement.rows is None:
+            self._flush()
+        return self._statement.rows or _no_answer()
 
 
 class Session:
-    """A connection inside a transaction; implements `Sql`."""
+    """A connection inside a transaction; implements `Sql`.
 
-    def __init__(self, connection: Connection, begun: tuple[Any, ...] | None = None) -> None:
-        self._connection = connection
-        self.begun = begun
-        """The row of the last of the statements with which it began; None if it gave none."""
+    A change is sent with the next question or with the commit. So it may fail there; its transaction is undone then.
+    """
 
-    def execute(self, sql: str, values: Sequence[Any] = (), /) -> psycopg.Cursor[tuple[Any, ...]]:
-        try:
-            # Without values, a text may hold several statements.
-            return self._connection.execute(_translated(sql), values or None)
-        except psycopg.Error as error:
-            raise _fault(error) from error
+    def __init__(self, begin: Callable[[Sequence[Statement]], Wire], on_begun: Callable[[], object]) -> None:
+        self._begin = begin
+        self._on_begun = on_begun
+        self._wire: Wire | None = None
+        """None until the transaction has begun: with the first statement, or before."""
+        self._waiting: list[Statement] = []
+        self._depth = 0
+
+    def execute(self, sql: str, values: Sequence[Any] = (), /) -> Rows | LaterRows:
+        statement = Statement(_translated(sql), values)
+        self._waiting.append(statement)
+        if sql.startswith(_CHANGES) and len(self._waiting) < MOST_WAITING:
+            return LaterRows(statement, self.flush)
+        self.flush()
+        return statement.rows or _no_answer()
+
+    def ask(self, questions: Sequence[tuple[str, Sequence[Any]]]) -> list[Rows]:
+        """Run several questions in one round trip."""
+        asked = [Statement(_translated(sql), values) for sql, values in questions]
+        self._waiting += asked
+        self.flush()
+        return [statement.rows or _no_answer() for statement in asked]
 
     def executemany(self, sql: str, rows: Sequence[Sequence[Any]], /) -> None:
+        for values in rows:
+            self.execute(sql, values)
+
+    def change_one(self, sql: str, values: Sequence[Any], fault: str) -> None:
+        """Change a row; if there is none, the transaction fails with that fault, here or later."""
+        self._waiting.append(Statement(_translated(changing_one(sql)), values, fault=fault))
+
+    def run_script(self, script: str) -> None:
+        """Run several statements at once."""
+        self.flush()
         try:
-            with self._connection.cursor() as cursor:
-                cursor.executemany(_translated(sql), rows)
+            self._begun_wire().connection.execute(script)
         except psycopg.Error as error:
             raise _fault(error) from error
+
+    @contextmanager
+    def part(self) -> Iterator[None]:
+        """Undo alone what is changed inside, if it raises."""
+        self.check()
+        self._depth += 1
+        # A name for each depth: if this one was never set, because something before it failed, no other is meant.
+        name = f"part_{self._depth}"
+        savepoint = Statement(f"SAVEPOINT {name}")
+        self._waiting.append(savepoint)
+        try:
+            yield
+        except BaseException:
+            with suppress(Fault):
+                self._undo(savepoint, name)
+            raise
+        finally:
+            self._depth -= 1
+        self.check()
+        if savepoint in self._waiting:
+            self._waiting.remove(savepoint)
+        else:
+            self._waiting.append(Statement(f"RELEASE {name}"))
 
     def check(self) -> None:
         """Raise a fault if the transaction is gone."""
-        if self._connection.info.transaction_status not in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
+        if self._begun_wire().status not in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
             raise _fault("the connection was lost")
+
+    def flush(self) -> None:
+        """Run what waits. Raises: Fault."""
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            self._run(waiting)
 
     def commit(self) -> None:
         """Commit. Raises: Fault, also for a transaction in which a statement failed: `COMMIT` would undo it."""
-        if self._connection.info.transaction_status is not TransactionStatus.INTRANS:
+        if self._begun_wire().status is not TransactionStatus.INTRANS:
             raise _fault("the transaction failed, or the connection was lost")
+        commit = Statement("COMMIT")
+        self._waiting.append(commit)
+        self.flush()
+        if commit.rows is None or commit.rows.command != b"COMMIT":
+            raise _fault("the transaction failed")
+
+    def _undo(self, savepoint: Statement, name: str) -> None:
+        if savepoint in self._waiting:
+            del self._waiting[self._waiting.index(savepoint) :]
+            return
+        self._waiting.clear()
+        self.check()
+        self._run([Statement(f"ROLLBACK TO {name}"), Statement(f"RELEASE {name}")])
+
+    def begin(self, statements: Sequence[Statement] = ()) -> None:
+        """Begin the transaction, and run its first statements. Raises: DatabaseUnavailable."""
+        self._wire = self._begin(statements)
+        self._on_begun()
+
+    @property
+    def wire(self) -> Wire | None:
+        """Return the connection; None before the transaction has begun."""
+        return self._wire
+
+    def _begun_wire(self) -> Wire:
+        if self._wire is None:
+            raise _fault("no transaction has begun")
+        return self._wire
+
+    def _run(self, statements: Sequence[Statement]) -> None:
         try:
-            self._connection.execute("COMMIT")
+            if self._wire is None:
+                self.begin(statements)
+            else:
+                self._wire.run(statements)
         except psycopg.Error as error:
             raise _fault(error) from error
 
@@ -71,30 +187,34 @@ class PostgresDatabase:
         self.process = f"aop {os.urandom(6).hex()}"
         """The name of all connections of this process."""
         self._guard = threading.Lock()
-        self._idle: list[Connection] = []
+        self._idle: list[Wire] = []
         self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
 
     @contextmanager
-    def session(self, *begin: str) -> Iterator[Session]:
+    def session(self, *begin: Statement) -> Iterator[Session]:
         """Begin a transaction, which is undone unless it was committed. Raises: DatabaseUnavailable."""
+        with self.later_session(*begin or (Statement(BEGIN),)) as session:
+            session.begin()
+            yield session
+
+    @contextmanager
+    def later_session(self, *begin: Statement, on_begun: Callable[[], object] = lambda: None) -> Iterator[Session]:
+        """Begin a transaction together with its first statement; `on_begun` may refuse it then."""
         with self._places:
-            connection, row = self._begun("; ".join(begin))
+            session = Session(lambda statements: self._begun([*begin, *statements]), on_begun)
             try:
-                yield Session(connection, row)
+                yield session
+                if session.wire is None:
+                    session.begin()
             finally:
-                self._give_back(connection)
+                if session.wire is not None:
+                    self._give_back(session.wire)
 
     def answer(self, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...]:
         """Return the one row of a statement outside a transaction. Raises: DatabaseUnavailable, Fault."""
-        with self.session("SELECT") as session:
-            row: tuple[Any, ...] | None = session.execute(sql, values).fetchone()
-        if row is None:
-            raise _fault("it gave no answer")
-        return row
-
-    def connected(self, *first: str) -> Connection:
-        """Open a connection that the caller closes, and run statements on it. Raises: DatabaseUnavailable."""
-        return self._connected("; ".join(first))[0]
+        statement = Statement(_translated(sql), values)
+        with self.session(statement):
+            return statement.row() or _no_answer()
 
     def close(self) -> None:
         """Close the connections that nobody uses."""
@@ -103,18 +223,30 @@ class PostgresDatabase:
         for connection in idle:
             connection.close()
 
-    def _begun(self, begin: str) -> tuple[Connection, tuple[Any, ...] | None]:
+    def _begun(self, begin: Sequence[Statement]) -> Wire:
         with self._guard:
-            connection = self._idle.pop() if self._idle else None
-        if connection is not None:
+            wire = self._idle.pop() if self._idle else None
+        if wire is not None:
             try:
-                return connection, _last_row(connection.execute(begin))
+                wire.run(begin)
             except psycopg.OperationalError:
                 # The server was restarted since then; nothing has happened in this transaction.
-                connection.close()
-        return self._connected(begin)
+                wire.close()
+            except BaseException:
+                self._give_back(wire)
+                raise
+            else:
+                return wire
+        wire = Wire(self.connected())
+        try:
+            wire.run(begin)
+        except psycopg.Error as error:
+            wire.close()
+            raise DatabaseUnavailable(self._place.shown, _reason(error)) from None
+        return wire
 
-    def _connected(self, begin: str) -> tuple[Connection, tuple[Any, ...] | None]:
+    def connected(self, *first: str) -> Connection:
+        """Open a connection that the caller closes, and run statements on it. Raises: DatabaseUnavailable."""
         connection = None
         try:
             connection = psycopg.connect(
@@ -123,11 +255,12 @@ class PostgresDatabase:
                 connect_timeout=CONNECT_SECONDS,
                 application_name=self.process,
                 client_encoding=ENCODING,
+                prepare_threshold=None,
             )
             _require_encoding(connection, self._place)
             # Not with what begins: undone with that, it would be forgotten.
-            connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'")
-            row = _last_row(connection.execute(begin))
+            idle = f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'"
+            connection.execute("; ".join((idle, *first)))
         except psycopg.Error as error:
             reason = _reason(error)
             if connection is not None:
@@ -136,17 +269,21 @@ class PostgresDatabase:
                 # What cannot be read as an address is quoted, and may be a part of the password.
                 reason = "the address cannot be read"
             raise DatabaseUnavailable(self._place.shown, reason) from None
-        return connection, row
+        return connection
 
-    def _give_back(self, connection: Connection) -> None:
+    def _give_back(self, wire: Wire) -> None:
         try:
-            if connection.info.transaction_status is not TransactionStatus.IDLE:
-                connection.execute("ROLLBACK")
+            if not wire.is_usable:
+                wire.close()
+                return
+            if wire.status is not TransactionStatus.IDLE:
+                # If the connection is lost meanwhile, its next user finds out.
+                wire.send(Statement("ROLLBACK"))
         except psycopg.Error:
-            connection.close()
+            wire.close()
             return
         with self._guard:
-            self._idle.append(connection)
+            self._idle.append(wire)
 
 
 def _require_encoding(connection: Connection, place: Place) -> None:
@@ -157,17 +294,15 @@ def _require_encoding(connection: Connection, place: Place) -> None:
         raise DatabaseUnavailable(place.shown, f"its encoding is {encoding}; AOP needs {ENCODING}")
 
 
-def _last_row(cursor: psycopg.Cursor[tuple[Any, ...]]) -> tuple[Any, ...] | None:
-    """Return the row of the last of several statements."""
-    while cursor.nextset():
-        pass
-    return cursor.fetchone() if cursor.description else None
-
-
 @lru_cache(maxsize=256)
 def _translated(sql: str) -> str:
-    """Return a statement of the record in the words of psycopg; it has no `?` but those for values."""
-    return sql.replace("?", "%s")
+    """Return a statement of the record with numbered values; it has no `?` but those for values."""
+    first, *rest = sql.split("?")
+    return first + "".join(f"${number}{text}" for number, text in enumerate(rest, start=1))
+
+
+def _no_answer() -> NoReturn:
+    raise _fault("it gave no answer")
 
 
 def _reason(error: object) -> str:

@@ -14,17 +14,37 @@ from aop.adapters.storage.record.postgres.lock_session import FENCES, LockSessio
 from aop.adapters.storage.record.postgres.place import Place
 from aop.adapters.storage.record.postgres.postgres_database import BEGIN, PostgresDatabase, Session
 from aop.adapters.storage.record.postgres.postgres_shape import migrate
-from aop.adapters.storage.record.views import View, savepoint
-from aop.adapters.storage.record.writes import Changes, append_write
+from aop.adapters.storage.record.postgres.postgres_view import CachedView, ChangeView, OpenChange
+from aop.adapters.storage.record.postgres.wire import Statement
+from aop.adapters.storage.record.writes import NO_END
 from aop.core.errors import Fault, HubMissing, RecordElsewhere, RecordMoved, RecordUnavailable
-from aop.kernel.record.documents.base import Document
 from aop.kernel.record.documents.features import FeatureState
-from aop.kernel.record.port import Snapshot, Transaction, UnshownKind
+from aop.kernel.record.port import Snapshot, Transaction
 
 State = Literal["arriving", "active", "moved"]
 _WRITERS = 0x616F70
 """The class of the advisory locks that writers hold; the second half is the number of the repository."""
+_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_OWN_ROWS = (
+    "SELECT set_config('search_path', 'aop', true), set_config('aop.repository', $1, true),"
+    " set_config('aop.machine', $2, true)"
+)
 _DURABLE = "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"
+_HASTY = "SET LOCAL synchronous_commit = off"
+_LOCK = f"SELECT pg_advisory_xact_lock({_WRITERS}, $1)"
+"""Waiters get the lock in the order in which they came; it ends with the transaction or the connection."""
+_FENCE = f"SELECT pg_try_advisory_xact_lock_shared({FENCES}, $1)"
+_STATE = "SELECT state FROM aop.repositories WHERE number = $1"
+_STATE_AND_ENDS = """
+    SELECT repositories.state, entry.seq, entry.hash, link.number, link.hash,
+        extract(epoch FROM clock_timestamp())::float8
+    FROM aop.repositories
+    LEFT JOIN LATERAL (SELECT seq, hash FROM aop.journals WHERE repository = repositories.number
+        ORDER BY seq DESC LIMIT 1) AS entry ON true
+    LEFT JOIN LATERAL (SELECT number, hash FROM aop.all_writes WHERE repository = repositories.number
+        ORDER BY number DESC LIMIT 1) AS link ON true
+    WHERE repositories.number = $1
+"""
 _NUMBER_AND_HOME = "SELECT number, home, shared FROM aop.repositories WHERE name = ?"
 
 
@@ -34,30 +54,6 @@ class _Numbers(Struct, frozen=True, kw_only=True):
     repository: int
     machine: int
     is_shared: bool
-
-
-class _MachinesView(View):
-    """A view of a record whose changes several machines show, each on its own disk."""
-
-    def __init__(self, sql: Session, changes: Changes, features: list[FeatureState]) -> None:
-        super().__init__(sql, changes)
-        self._features = features
-
-    def put(self, document: Document, key: str) -> None:
-        super().put(document, key)
-        if isinstance(document, FeatureState):
-            self._features.append(document)
-
-    def mark_unshown(self, kind: UnshownKind, key: str) -> None:
-        """Note it for each machine; each stamp is new and never used again."""
-        self._sql.execute(
-            "DELETE FROM aop.all_unshown WHERE repository = aop.own_number() AND kind = ? AND key = ?", (kind, key)
-        )
-        self._sql.execute(
-            "INSERT INTO aop.all_unshown (machine, kind, key)"
-            " SELECT number, ?, ? FROM aop.machines WHERE repository = aop.own_number()",
-            (kind, key),
-        )
 
 
 class PostgresRecord:
@@ -77,33 +73,42 @@ class PostgresRecord:
 
     @contextmanager
     def read(self) -> Iterator[Snapshot]:
-        current = self._current()
+        current = self._own_change()
         if current is not None:
-            yield View(current)
+            yield CachedView(current.session, current.bodies)
             return
-        with self._begun("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as session:
-            yield View(session)
+        with self._later(_READ) as session:
+            yield CachedView(session)
 
     @contextmanager
     def write(self, *, durable: bool = True) -> Iterator[Transaction]:
-        current = self._current()
-        if current is not None:
-            changes: Changes = self._own.changes
-            with savepoint(current, changes, current.check):
-                yield _MachinesView(current, changes, self._own.features)
+        open_change = self._own_change()
+        if open_change is not None:
+            with open_change.part():
+                yield ChangeView(open_change)
             return
-        # Waiters get the lock in the order in which they came; it ends with the transaction or the connection.
-        lock = f"SELECT pg_advisory_xact_lock({_WRITERS}, {self.number()})"
-        haste = _DURABLE if durable else "SET LOCAL synchronous_commit = off"
-        with self._begun(BEGIN, lock, haste, fences=self.locks.fences()) as session:
-            self._own.session, self._own.changes, self._own.features = session, {}, []
+        own = self._own_numbers()
+        held = [Statement(_FENCE, (fence,)) for fence in self.locks.fences()]
+        lock, asked = Statement(_LOCK, (own.repository,)), Statement(_STATE_AND_ENDS, (own.repository,))
+        haste = Statement(_DURABLE if durable else _HASTY)
+        with self._database.session(Statement(BEGIN), _own_rows(own), haste, lock, *held, asked) as session:
+            _, entry, entry_hash, link, link_hash, seconds = self._checked(asked)
+            # Nobody who has taken the lock since then can have written: that takes the lock that this change holds.
+            if any(fence.row() == (True,) for fence in held):
+                raise Fault("The connection that held the locks of this call was lost; nothing was changed.")
+            change = OpenChange(
+                session,
+                seconds=seconds,
+                journal_end=NO_END if entry is None else (entry, entry_hash),
+                last_write=NO_END if link is None else (link, link_hash),
+            )
+            self._own.change = change
             try:
-                yield _MachinesView(session, self._own.changes, self._own.features)
-                self.publish(self._own.features)
-                append_write(session, self._own.changes)
-                session.commit()
+                yield ChangeView(change)
+                self.publish(change.features)
+                change.commit()
             finally:
-                self._own.session = None
+                self._own.change = None
 
     @contextmanager
     def statements(self) -> Iterator[Session]:
@@ -117,7 +122,7 @@ class PostgresRecord:
     def set_state(self, state: State) -> None:
         """Say what the record is for from now on; who opened it for something else is refused."""
         number = self.number()
-        with self._database.session(BEGIN) as session:
+        with self._database.session() as session:
             session.execute("UPDATE aop.repositories SET state = ? WHERE number = ?", (state, number))
             session.commit()
         self._serves = state
@@ -125,12 +130,12 @@ class PostgresRecord:
     def state(self) -> State:
         """Return what the record is for."""
         self.number()
-        with self._database.session(BEGIN) as session:
+        with self._database.session() as session:
             return self._read_state(session)
 
     def adopt(self) -> str:
         """Make this folder the home of the record; return the home that it had."""
-        with self._database.session(BEGIN) as session:
+        with self._database.session() as session:
             migrate(session)
             row = session.execute(_NUMBER_AND_HOME, (self._place.name,)).fetchone()
             if row is None:
@@ -149,13 +154,13 @@ class PostgresRecord:
     def share(self) -> None:
         """Let other machines work with the record: all work is at the hub."""
         number = self.number()
-        with self._database.session(BEGIN) as session:
+        with self._database.session() as session:
             session.execute("UPDATE aop.repositories SET shared = true WHERE number = ? AND NOT shared", (number,))
             session.commit()
 
     def stamp(self) -> object:
         """Return a value that differs after a change: the numbers at the ends of the two chains."""
-        with self._begun(BEGIN) as session:
+        with self._later(BEGIN) as session:
             return session.execute("SELECT (SELECT max(seq) FROM journal), (SELECT max(number) FROM writes)").fetchone()
 
     def close(self) -> None:
@@ -169,7 +174,7 @@ class PostgresRecord:
 
     def may_write(self) -> bool:
         """Tell whether the user of the database may change the record."""
-        with self._database.session(BEGIN) as session:
+        with self._database.session() as session:
             migrate(session)
             return _may_write(session)
 
@@ -179,9 +184,10 @@ class PostgresRecord:
 
     def seconds(self) -> float:
         """Return the seconds of the database's clock."""
-        sql = "SELECT extract(epoch FROM clock_timestamp())::float8"
-        current = self._current()
-        (seconds,) = self._database.answer(sql) if current is None else current.execute(sql).fetchall()[0]
+        change = self._own_change()
+        if change is not None:
+            return change.seconds()
+        (seconds,) = self._database.answer("SELECT extract(epoch FROM clock_timestamp())::float8")
         return float(seconds)
 
     def _end_sharing(self, session: Session, number: int) -> bool:
@@ -193,31 +199,31 @@ class PostgresRecord:
             raise HubMissing(f"Several machines share the record of `{self._place.name}`, and no hub is set here.")
         return False
 
+    def _own_change(self) -> OpenChange | None:
+        """Return the change that this thread is making."""
+        return getattr(self._own, "change", None)
+
     def _current(self) -> Session | None:
         """Return the session in which this thread is writing."""
-        return getattr(self._own, "session", None)
+        change = self._own_change()
+        return None if change is None else change.session
 
     @contextmanager
-    def _begun(self, *begin: str, fences: Sequence[int] = ()) -> Iterator[Session]:
-        """Begin a transaction on our own rows, with one question to the database."""
+    def _later(self, begin: str) -> Iterator[Session]:
+        """Begin a transaction on our own rows together with its first statement."""
         own = self._own_numbers()
-        own_rows = (
-            f"SET LOCAL search_path = aop; SET LOCAL aop.repository = {own.repository};"
-            f" SET LOCAL aop.machine = {own.machine}"
-        )
-        lost = "".join(f", pg_try_advisory_xact_lock_shared({FENCES}, {fence})" for fence in fences)
-        state = f"SELECT state{lost} FROM aop.repositories WHERE number = {own.repository}"  # noqa: S608 (numbers)
-        with self._database.session(*begin, own_rows, state) as session:
-            self._check_begun(session.begun)
+        asked = Statement(_STATE, (own.repository,))
+        first = (Statement(begin), _own_rows(own), asked)
+        with self._database.later_session(*first, on_begun=lambda: self._checked(asked)) as session:
             yield session
 
-    def _check_begun(self, row: tuple[Any, ...] | None) -> None:
+    def _checked(self, asked: Statement) -> tuple[Any, ...]:
+        """Return an answer that begins with the state of the record. Raises: RecordMoved."""
+        row = asked.row()
         if row is None:
             raise Fault(f"The repository `{self._place.name}` is no longer in the database.")
         self._check_state(row[0])
-        # Nobody who has taken the lock since then can have written: that takes the lock that this transaction holds.
-        if any(row[1:]):
-            raise Fault("The connection that held the locks of this call was lost; nothing was changed.")
+        return row
 
     def _read_state(self, session: Session) -> State:
         sql = "SELECT state FROM aop.repositories WHERE number = ?"
@@ -236,7 +242,7 @@ class PostgresRecord:
 
     def _own_numbers(self) -> _Numbers:
         if self._numbers is None:
-            with self._database.session(BEGIN) as session:
+            with self._database.session() as session:
                 migrate(session)
                 self._numbers = self._registered(session)
                 session.commit()
@@ -273,3 +279,8 @@ class PostgresRecord:
 def _may_write(session: Session) -> bool:
     row = session.execute("SELECT has_table_privilege('aop.machines', 'INSERT')").fetchone()
     return bool(row and row[0])
+
+
+def _own_rows(own: _Numbers) -> Statement:
+    """Return what makes the views show our own rows in this transaction."""
+    return Statement(_OWN_ROWS, (own.repository, own.machine))

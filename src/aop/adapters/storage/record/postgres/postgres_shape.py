@@ -7,6 +7,7 @@ They are never `jsonb`, because the chains hash the stored bytes.
 
 from __future__ import annotations
 
+from aop.adapters.storage.record.postgres.postgres_database import Session
 from aop.adapters.storage.record.sql import Sql
 from aop.core.errors import DatabaseNotAop, RecordTooNew
 
@@ -163,7 +164,7 @@ _MIGRATING = 0x616F7001
 """The number of the advisory lock under which the shape is changed."""
 
 
-def migrate(session: Sql) -> None:
+def migrate(session: Session) -> None:
     """Bring the tables to the newest shape, inside a transaction. Raises: RecordTooNew, DatabaseNotAop."""
     if _shape_of(session) == len(MIGRATIONS):
         return
@@ -181,7 +182,7 @@ def migrate(session: Sql) -> None:
         session.execute("CREATE TABLE aop.shape (shape integer NOT NULL)")
         session.execute("INSERT INTO aop.shape (shape) VALUES (0)")
     for script in MIGRATIONS[shape:]:
-        session.execute(script)
+        session.run_script(script)
     session.execute("UPDATE aop.shape SET shape = ?", (len(MIGRATIONS),))
 
 
