@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
@@ -46,7 +45,7 @@ def place_at(url: str, root: Path, environ: Mapping[str, str]) -> Place:
     if url.partition("://")[0] not in SCHEMES:
         raise DatabaseUnavailable("in AOP_DATABASE", "the address does not begin with postgresql://")
     name = environ.get(REPOSITORY) or root.name
-    home = f"{socket.gethostname()}:{root}"
+    home = f"{os.uname().nodename}:{root}"
     return Place(url=url, name=name, home=home, is_shared=bool(environ.get(HUB)), worker=environ.get(WORKER, ""))
 
 

@@ -13,7 +13,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from aop.adapters.storage.record.postgres.place import Place
-from aop.adapters.storage.record.postgres.wire import Connection, Rows, Statement, Wire, changing_one
+from aop.adapters.storage.record.postgres.wire import Connection, ResultRows, Statement, Wire, changing_one
 from aop.core.errors import DatabaseRights, DatabaseUnavailable, Fault, Refusal
 
 MOST_CONNECTIONS = 8
@@ -51,7 +51,7 @@ class LaterRows:
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return iter(self._rows())
 
-    def _rows(self) -> Rows:
+    def _rows(self) -> ResultRows:
         if self._statement.rows is None:
             self._flush()
         return self._statement.rows or _no_answer()
@@ -71,7 +71,7 @@ class Session:
         self._waiting: list[Statement] = []
         self._depth = 0
 
-    def execute(self, sql: str, values: Sequence[Any] = (), /) -> Rows | LaterRows:
+    def execute(self, sql: str, values: Sequence[Any] = (), /) -> ResultRows | LaterRows:
         statement = Statement(_translated(sql), values)
         self._waiting.append(statement)
         if sql.startswith(_CHANGES) and len(self._waiting) < MOST_WAITING:
@@ -79,7 +79,7 @@ class Session:
         self.flush()
         return statement.rows or _no_answer()
 
-    def ask(self, questions: Sequence[tuple[str, Sequence[Any]]]) -> list[Rows]:
+    def ask(self, questions: Sequence[tuple[str, Sequence[Any]]]) -> list[ResultRows]:
         """Run several questions in one round trip."""
         asked = [Statement(_translated(sql), values) for sql, values in questions]
         self._waiting += asked

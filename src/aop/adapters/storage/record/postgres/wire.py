@@ -39,14 +39,14 @@ class Statement:
         self.values: Sequence[bytes | None] = _encoded(values) if values else ()
         self.fault = fault
         """The message if a statement of `changing_one` changed no row."""
-        self.rows: Rows | None = None
+        self.rows: ResultRows | None = None
 
     def row(self) -> tuple[Any, ...] | None:
         """Return the next row of the answer."""
         return None if self.rows is None else self.rows.fetchone()
 
 
-class Rows:
+class ResultRows:
     """The answer to a statement; implements `aop.adapters.storage.record.sql.Rows`."""
 
     __slots__ = ("_left", "_result")
@@ -114,9 +114,9 @@ class Wire:
         failed: tuple[Statement, PGresult] | None = None
         for statement, result in zip(sent, self._results(), strict=True):
             if result.status == _ROWS:
-                statement.rows = Rows(result, self._loaded(result))
+                statement.rows = ResultRows(result, self._loaded(result))
             elif result.status == _OK:
-                statement.rows = Rows(result)
+                statement.rows = ResultRows(result)
             else:
                 failed = failed or (statement, result)
         self._libpq.exit_pipeline_mode()
