@@ -11,6 +11,7 @@ from aop.adapters.storage.record.postgres.lock_session import LockSession
 from aop.adapters.storage.record.postgres.place import Place
 from aop.adapters.storage.record.postgres.postgres_database import PostgresDatabase, Session
 from aop.adapters.storage.record.postgres.postgres_shape import MIGRATIONS
+from aop.adapters.storage.record.postgres.wire import Statement
 from aop.adapters.storage.record.views import View
 from aop.core.errors import RecordTooNew, RecordUnavailable
 from aop.core.ids import OperationId
@@ -18,6 +19,7 @@ from aop.kernel.record.platforms import RecordStanding
 from aop.kernel.record.port import Snapshot
 
 READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_OWN_ROWS = "SELECT set_config('aop.repository', ?, true), set_config('aop.machine', '0', true)"
 _STANDINGS = f"""
     SELECT r.number, r.name, r.home, r.state = 'active',
         coalesce((SELECT max(seq) FROM aop.journals j WHERE j.repository = r.number), 0),
@@ -35,7 +37,7 @@ class AllRecords:
 
     def standings(self) -> tuple[RecordStanding, ...]:
         """Return all repositories, by name. Raises: DatabaseUnavailable, RecordTooNew, RecordUnavailable."""
-        with self._database.session(READ) as session:
+        with self._database.session(Statement(READ)) as session:
             if not _has_records(session):
                 return ()
             return tuple(_standing(row) for row in session.execute(_STANDINGS).fetchall())
@@ -46,10 +48,10 @@ class AllRecords:
 
         Such a view is valid until the next one.
         """
-        with self._database.session(READ, "SET LOCAL search_path = aop") as session:
+        with self._database.session(Statement(READ), Statement("SET LOCAL search_path = aop")) as session:
 
             def view_of(number: int) -> Snapshot:
-                session.execute(f"SET LOCAL aop.repository = {number:d}; SET LOCAL aop.machine = 0")
+                session.execute(_OWN_ROWS, (number,))
                 return View(session)
 
             yield view_of
