@@ -139,3 +139,17 @@ def platform_in(folder: Path, url: str, files: Mapping[str, str] = FILES) -> Ite
         yield made
     finally:
         made.close()
+
+
+def taker_of(platform: Platform, workers: list[WorkerProcess]) -> WorkerProcess:
+    """Return the worker that has the one run."""
+    found: list[WorkerProcess] = []
+
+    def is_taken() -> bool:
+        sql = "SELECT executor_id FROM dbos.workflow_status WHERE status = 'PENDING' AND workflow_uuid LIKE %s"
+        ids = [row[0] for row in platform.rows(sql, f"{platform.env['AOP_REPOSITORY']}/%")]
+        found[:] = [worker for worker in workers if worker.id in ids]
+        return bool(found)
+
+    until(is_taken, seconds=60)
+    return found[0]

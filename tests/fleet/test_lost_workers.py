@@ -14,7 +14,7 @@ import pytest
 from aop.adapters.fleet.liveness import FENCED
 from tests.adapters.storage.postgres_clusters import Cluster, running_cluster_at
 from tests.fleet.hosts import Hosts, hosts
-from tests.fleet.platforms import Platform, WorkerProcess, platform_in
+from tests.fleet.platforms import Platform, WorkerProcess, platform_in, taker_of
 from tests.racing import until
 from tests.world import FILES
 
@@ -51,20 +51,6 @@ def start_workers(platform: Platform, machines: Hosts, count: int = 3) -> list[W
     for worker in started:
         worker.await_start()
     return started
-
-
-def taker_of(platform: Platform, workers: list[WorkerProcess]) -> WorkerProcess:
-    """Return the worker that runs the one gate."""
-    found: list[WorkerProcess] = []
-
-    def is_taken() -> bool:
-        sql = "SELECT executor_id FROM dbos.workflow_status WHERE status = 'PENDING' AND workflow_uuid LIKE %s"
-        ids = [row[0] for row in platform.rows(sql, f"{platform.env['AOP_REPOSITORY']}/%")]
-        found[:] = [worker for worker in workers if worker.id in ids]
-        return bool(found)
-
-    until(is_taken, seconds=60)
-    return found[0]
 
 
 def lose(lost: WorkerProcess, how: str, machines: Hosts, number: int) -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +19,11 @@ from aop.adapters.agents.vendors.catalogue import Vendor, row_text, shipped_rows
 from tests.adapters.agents.scripted_provider import providing, whole
 from tests.cli.run.bad_agents import PYTHON, bad_agent
 from tests.cli.scripted_agents import agent_command
-from tests.fleet.platforms import Platform
+from tests.fleet.platforms import SECONDS, Platform, taker_of
+from tests.racing import until
 
 pytestmark = pytest.mark.fleet
+UNABLE = {"AOP_CUSTOM_AGENT": "/bin/false", "AOP_AGENT_PROVIDER": "custom"}
 ANSWERED = {
     "type": "message",
     "role": "assistant",
@@ -25,6 +31,13 @@ ANSWERED = {
     "content": [{"type": "text", "text": "Hello"}],
     "usage": {"input_tokens": 1000, "output_tokens": 100},
 }
+LOUD = """\
+import runpy, sys
+
+print("at work", file=sys.stderr, flush=True)
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0])
+"""
 
 
 def specs_of(platform: Platform, *names: str) -> str:
@@ -52,8 +65,7 @@ def events(platform: Platform, kind: str, feature_id: str) -> list[Any]:
 def test_turns_are_taken_by_an_agent_of_the_workers_machine(platform: Platform) -> None:
     worker = platform.worker("one", "--queues", "gates,agents", env=agent_of(platform.folder / "agent"))
     # The leader's own agent could not do it.
-    unable = {"AOP_CUSTOM_AGENT": "/bin/false", "AOP_AGENT_PROVIDER": "custom"}
-    ran = platform.aop("run", "-fl", specs_of(platform, "plain_one"), "--wait", "--json", env=unable)
+    ran = platform.aop("run", "-fl", specs_of(platform, "plain_one"), "--wait", "--json", env=UNABLE)
     assert ran.code == 0, ran.out + ran.err + worker.errors.read_text()
     [row] = platform.aop("status", "--json").json["data"]["features"]
     assert row["status"] == "ready_to_merge"
@@ -108,3 +120,84 @@ def test_a_program_with_tools_and_a_meter_works_beside_them_and_its_key_stays_th
     assert key not in str(dumped) + str(platform.rows("SELECT * FROM fleet.logs")) + ran.out + ran.err
     assert platform.rows("SELECT * FROM fleet.attempts") == platform.rows("SELECT * FROM fleet.calls") == []
     assert worker.end() == 0
+
+
+def loud_agent_of(folder: Path) -> dict[str, str]:
+    """Return an agent that says on its error output when it begins."""
+    python, words = agent_command(folder).split(" ", 1)
+    (folder / "loud.py").write_text(LOUD)
+    return {"AOP_CUSTOM_AGENT": f"{python} {folder / 'loud.py'} {words}", "AOP_AGENT_PROVIDER": "custom"}
+
+
+@contextmanager
+def started_run(platform: Platform, *names: str) -> Iterator[subprocess.Popen[str]]:
+    """Start a run that a test disturbs; its own agent could do nothing."""
+    words = ["run", "-fl", specs_of(platform, *names), "--wait"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "aop.cli.main", *words],
+        cwd=platform.root,
+        env={**os.environ, "USER": "ada", **platform.env, **UNABLE},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def is_at_work(platform: Platform, name: str) -> bool:
+    return "at work" in platform.aop("logs", "--agent", name).out
+
+
+def agents_left(platform: Platform) -> list[str]:
+    """Return the processes of agents on any machine of the platform."""
+    found = subprocess.run(["pgrep", "-af", str(platform.folder)], capture_output=True, text=True, check=False).stdout
+    return [line for line in found.splitlines() if "loud.py" in line]
+
+
+def test_a_turn_of_a_killed_worker_is_taken_by_another_and_both_are_counted(platform: Platform) -> None:
+    agent = loud_agent_of(platform.folder / "agent")
+    workers = [platform.worker(name, "--queues", "agents", env=agent) for name in ("one", "two")]
+    with started_run(platform, "held_one") as run:
+        lost = taker_of(platform, workers)
+        until(lambda: is_at_work(platform, "held_one"), seconds=SECONDS)
+        until(lambda: platform.rows("SELECT 1 FROM fleet.judge WHERE until > clock_timestamp()") != [], seconds=60)
+        lost.process.kill()
+        taker = taker_of(platform, [worker for worker in workers if worker is not lost])
+        (platform.folder / "agent/go").touch()
+        _out, err = run.communicate(timeout=SECONDS)
+    assert run.returncode == 0, err + taker.errors.read_text()
+    assert f"planner: the worker {lost.id} was lost in its turn; its cost counts" in err
+    turns = [turn for turn in events(platform, "turn_taken", "held_one") if turn["worker"] == "planner"]
+    assert [turn["answered"] for turn in turns] == [False, True]
+    until(lambda: agents_left(platform) == [], seconds=60)
+    assert platform.rows("SELECT * FROM fleet.attempts") == []
+
+
+def test_a_feature_that_is_stopped_ends_its_turn_on_the_worker_which_goes_on(platform: Platform) -> None:
+    worker = platform.worker("one", "--queues", "agents", env=loud_agent_of(platform.folder / "agent"))
+    with started_run(platform, "held_one") as run:
+        # The log is here while the turn goes on there.
+        until(lambda: is_at_work(platform, "held_one"), seconds=SECONDS)
+        assert platform.aop("stop", "held_one").code == 0
+        _out, err = run.communicate(timeout=SECONDS)
+    until(lambda: agents_left(platform) == [], seconds=60)
+    assert "stopped" in err
+    [row] = platform.aop("status", "--json").json["data"]["features"]
+    assert row["status"] == "failed"
+    assert [turn["answered"] for turn in events(platform, "turn_taken", "held_one")] == [False]
+    assert (worker.end(), platform.rows("SELECT * FROM fleet.stops")) == (0, [])
+
+
+def test_turns_run_here_while_no_worker_can_take_them_and_the_output_says_so_once(platform: Platform) -> None:
+    agent = agent_of(platform.folder / "agent")
+    ran = platform.aop("run", "-fl", specs_of(platform, "plain_one"), "--wait", env=agent)
+    assert (ran.code, ran.err.count("turns run on this machine: no worker for agents is live")) == (0, 1), ran.err
+    worker = platform.worker("one", "--queues", "agents")
+    (platform.folder / "specs/plain_one.md").unlink()
+    ran = platform.aop("run", "-fl", specs_of(platform, "plain_two"), "--wait", env=agent)
+    assert ran.code == 0, ran.err
+    assert ran.err.count(f"turns run on this machine: the worker {worker.id} cannot: ") == 1
