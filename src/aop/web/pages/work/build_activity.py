@@ -89,6 +89,8 @@ def _text(kind: str, payload: Mapping[str, Any]) -> str:
         return f"Cost so far: {_cost(payload)}"
     if kind == "build_error_tracked":
         return f"Error {payload['error_id']}, seen {count(payload['occurrence_count'], 'time')}: {payload['message']}"
+    if kind == "worktree_quarantined":
+        return f"Set {count(len(payload['paths']), 'file')} aside that no commit has"
     told = {name: _word(value) for name, value in payload.items() if value not in (None, "", [], {})}
     try:
         return _SENTENCES[kind].format_map(told)
