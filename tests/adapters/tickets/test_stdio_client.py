@@ -18,6 +18,7 @@ from aop.adapters.tickets.mcp.upstream import Upstream
 from aop.core.errors import RemoteToolsMissing, RemoteUnavailable
 from aop.core.redaction.redactor import Redactor
 from aop.tickets.ports import KnownTool
+from tests.racing import until
 from tests.tickets.local_worlds import KEY, local_world, server_command
 
 RUDE = Path(__file__).with_name("rude_server.py")
@@ -112,6 +113,25 @@ def test_a_server_that_describes_its_tools_otherwise_when_it_is_started_anew_is_
             with pytest.raises(refusal):
                 asyncio.run(upstream.call("echo", {"text": "hello"}))
         upstream.close()
+
+
+def test_a_call_is_broken_off_with_its_server_by_a_machine_that_is_cut_off_and_none_is_made_then(
+    tmp_path: Path,
+) -> None:
+    words = (str(RUDE), "notes", str(tmp_path / "called"))
+    command = ServerCommand(name="it", command=sys.executable, args=words, env={"PATH": os.environ["PATH"]})
+    called = tmp_path / "called"
+    with running_loop("outbound") as portal:
+        upstream = Upstream(command, (KnownTool("echo", {"text": "text"}),), portal, Redactor(), called.exists)
+        with pytest.raises(RemoteUnavailable, match="cut off"):
+            asyncio.run(upstream.call("echo", {"text": "hello"}))
+        server = int(called.read_text())
+        until(lambda: not Path(f"/proc/{server}").exists())
+        called.write_text("")
+        with pytest.raises(RemoteUnavailable, match="cut off"):
+            asyncio.run(upstream.call("echo", {"text": "hello"}))
+        upstream.close()
+    assert called.read_text() == ""
 
 
 @pytest.mark.hostile("X22")
