@@ -22,10 +22,12 @@ from bench.effort import Case, full, quick
 from bench.features import apply_patch, feature_init, rebase
 from bench.forge import forge
 from bench.gates import flood, gates_run
+from bench.idle_worker import idle_worker
 from bench.mcp import mcp
 from bench.measurements import Measurement
 from bench.page_windows import page_windows
 from bench.pages import pages
+from bench.planning import planning
 from bench.records import dashboard, history, plan_submit
 from bench.runs import run
 from bench.scans import deep_scan
@@ -47,6 +49,8 @@ CASES: Mapping[str, Case] = {
     "gates.run": gates_run,
     "history": history,
     "record.postgres": databases,
+    "planning": planning,
+    "worker": idle_worker,
     "mcp": mcp,
     "forge": forge,
     "forge.errors": build_errors,

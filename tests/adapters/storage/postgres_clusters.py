@@ -49,7 +49,7 @@ class Cluster:
     def start(self) -> None:
         options = (
             f"-p {self._port} -c listen_addresses={self._address} -c unix_socket_directories= -c fsync=off"
-            " -c max_connections=60"
+            " -c max_connections=200"
         )
         folder = self._folder
         _run(folder, "pg_ctl", "-D", folder / "data", "-l", folder / "log", "-w", "-o", options, "start")
