@@ -25,6 +25,7 @@ from tests.tickets.recorded_plans import record_plan
 from tests.tickets.shaken_worlds import WAYS, effects, made_world
 from tests.tickets.webhook_worlds import SCAFFOLD, delivery, post
 from tests.tickets.webhook_worlds import SECRET as HOOK_SECRET
+from tests.web.pages.page_visits import entered
 
 pytestmark = pytest.mark.fleet
 ROOT = Path(__file__).parents[2]
@@ -208,4 +209,7 @@ def test_a_webhook_is_stored_by_the_server_and_carried_out_by_a_worker(
         ended = "SELECT state FROM fleet.ticket_runs WHERE run_id = %s AND answer IS NOT NULL"
         until(lambda: platform.rows(ended, answer["run_id"]) == [("scaffolded",)], seconds=SECONDS)
         assert post(server, SCAFFOLD, delivery())[1] == {"status": "duplicate", "run_id": answer["run_id"]}
+        with entered(platform.aop("web", "--print", "--json").json["data"]["url"]) as browser:
+            assert f'href="/tickets/{answer["run_id"]}"' in browser.get("/tickets").html
+            assert 'id="step-move_ticket"' in browser.get(f"/tickets/{answer['run_id']}").html
     assert effects(desk.local) == expected("linear scaffold")

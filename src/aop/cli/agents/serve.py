@@ -57,11 +57,13 @@ def serve_repository(
     import asyncio
     from functools import partial
 
+    from aop.adapters.fleet.runs.tickets.chosen_queue import ticket_queue
     from aop.adapters.storage.full_disk import full_disk
     from aop.adapters.tickets.ledger import LEDGER, TicketLedger
     from aop.cli.tickets.webhooks import served_webhooks
     from aop.kernel.gateway.page_sessions import PageSessions
     from aop.mcpserver.http import origin_of, serve_http
+    from aop.tickets.runs.history import JoinedHistory
     from aop.web.forge.forge_routes import forge_routes
     from aop.web.pages.page_door import Machine, PageDoor
     from aop.web.pages.page_routes import page_routes
@@ -69,7 +71,8 @@ def serve_repository(
 
     origin, stopping, now = origin_of(listening), asyncio.Event(), app.gateway.kernel.now()
     sessions = PageSessions(tokens=app.tokens)
-    tickets, sign = TicketLedger(app.root / LEDGER), app.person.agent_sign
+    own, queue, sign = TicketLedger(app.root / LEDGER), ticket_queue(app.settings.environ), app.person.agent_sign
+    tickets = own if queue is None else JoinedHistory(own, queue.ledger)
     machine = Machine(
         examine=_examination(app), full_disk=full_disk, pack=_packed, run_command=partial(_run_command, app)
     )
