@@ -60,6 +60,23 @@ def race(code: str, competitors: Sequence[Sequence[object]]) -> list[Any]:
     return [json.loads(text) for text in printed]
 
 
+@contextmanager
+def at_the_end_of_this_process(script: str, *words: object, user: int | None = None) -> Iterator[None]:
+    """Have a shell run a script at the end of a block, or of this process, however that ends."""
+    # Nobody else has the other end of its input, so that it is closed by a kill too.
+    with subprocess.Popen(
+        ["sh", "-c", f"cat > /dev/null; {script}", "sh", *map(str, words)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        user=user,
+        extra_groups=None if user is None else [],
+        start_new_session=True,
+    ):
+        yield
+
+
 def until(condition: Callable[[], bool], *, seconds: float = 300.0) -> None:
     """Wait for something that no event tells of."""
     deadline = time.monotonic() + seconds

@@ -7,6 +7,8 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tests.racing import at_the_end_of_this_process
+
 NETWORKS = "10.213"
 """Of private use; nothing outside of the bridge sees it. Each process has one of them, so that two can run at once."""
 
@@ -34,10 +36,10 @@ class Hosts:
             _ip("-n", host, "link", "set", "eth0", "up")
             self.join(number)
 
-    def down(self) -> None:
-        for number in range(1, self._count + 1):
-            subprocess.run(["ip", "netns", "del", self._host(number)], check=False, capture_output=True)
-        subprocess.run(["ip", "link", "del", self._bridge], check=False, capture_output=True)
+    def removal(self) -> str:
+        """Return the script that removes the hosts and their bridge."""
+        hosts = [f"ip netns del {self._host(number)}" for number in range(1, self._count + 1)]
+        return "; ".join([*hosts, f"ip link del {self._bridge}"])
 
     def prefix(self, number: int) -> list[str]:
         """Return the words before a command that runs on a host."""
@@ -64,7 +66,7 @@ class Hosts:
 def hosts(count: int) -> Iterator[Hosts]:
     """Have hosts, or fail and say why there cannot be any."""
     made = Hosts(count)
-    try:
+    with at_the_end_of_this_process(made.removal()):
         try:
             made.up()
         except (OSError, subprocess.CalledProcessError) as error:
@@ -73,8 +75,6 @@ def hosts(count: int) -> Iterator[Hosts]:
                 f"`make fleet` needs network namespaces (root, and `ip` of iproute2): {said.decode().strip()}"
             ) from error
         yield made
-    finally:
-        made.down()
 
 
 def _ip(*words: str) -> None:

@@ -29,6 +29,8 @@ class WorkerProcess:
         home = platform.folder / name
         home.mkdir(exist_ok=True)
         self.errors = home / "errors"
+        self._before = self.errors.stat().st_size if self.errors.exists() else 0
+        """What an earlier process of this name has said."""
         self._platform = platform
         command = [*prefix, sys.executable, "-m", "aop.cli.main", "worker", "--label", f"name={name}", *words]
         environ = {"HOME": str(home), **env}
@@ -40,9 +42,12 @@ class WorkerProcess:
         self.id = ""
 
     def await_start(self) -> None:
-        until(lambda: self.process.poll() is not None or " takes " in self.errors.read_text(), seconds=SECONDS)
-        assert self.process.poll() is None, self.errors.read_text()
-        self.id = self.errors.read_text().split()[1]
+        until(lambda: self.process.poll() is not None or " takes " in self.said(), seconds=SECONDS)
+        assert self.process.poll() is None, self.said()
+        self.id = self.said().partition("Worker ")[2].split()[0]
+
+    def said(self) -> str:
+        return self.errors.read_text()[self._before :]
 
     def end(self) -> int:
         """End it in order; return its exit code."""
@@ -121,12 +126,14 @@ class Platform:
             cursor = connection.execute(sql, values)
             return cursor.fetchall() if cursor.description else []
 
-    def close(self) -> None:
+    def end_workers(self) -> None:
+        """Kill the workers, as the next test wants others."""
         for worker in self._workers:
             if worker.process.poll() is None:
                 worker.process.send_signal(signal.SIGCONT)
                 worker.process.kill()
             worker.process.wait()
+        self._workers = []
         # The next test shares the database, and one that was killed a moment ago would count as live.
         self.rows("UPDATE fleet.workers SET gone = clock_timestamp() WHERE gone IS NULL")
 
@@ -138,7 +145,7 @@ def platform_in(folder: Path, url: str, files: Mapping[str, str] = FILES) -> Ite
     try:
         yield made
     finally:
-        made.close()
+        made.end_workers()
 
 
 def taker_of(platform: Platform, workers: list[WorkerProcess]) -> WorkerProcess:

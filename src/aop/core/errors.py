@@ -97,6 +97,10 @@ class Fault(Exception):
     """A defect of AOP or of the machine below it; never an agent's mistake."""
 
 
+class RecordLost(Fault):
+    """The connection to the record was lost within a change or a read. The same call may be made again."""
+
+
 class UnknownTool(Refusal):
     """No tool has this name."""
 
@@ -369,6 +373,17 @@ class PlatformMissing(Refusal):
     hint = "Make them once, as the owner of the database: aop platform init."
 
 
+class WorkerIdTaken(Refusal):
+    """Another worker has this worker's id."""
+
+    code = "worker_id_taken"
+    move = Move.RETRY
+    hint = "Start the worker again: each start chooses an id."
+
+    def __init__(self, worker: str) -> None:
+        super().__init__(f"There is a worker `{worker}` already.", worker=worker)
+
+
 class PoolerUnsupported(Refusal):
     """The address is that of a pooler which gives each transaction another connection."""
 
@@ -378,7 +393,7 @@ class PoolerUnsupported(Refusal):
 
     def __init__(self, address: str) -> None:
         super().__init__(
-            f"At {address} a transaction pooler answers: locks and notifications of a worker would get lost.",
+            f"At {address} a transaction pooler answers: locks and notifications of a session would get lost.",
             address=address,
         )
 

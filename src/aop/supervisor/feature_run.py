@@ -11,7 +11,6 @@ A tool call that is repeated after a crash has the same operation id, so it take
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -31,6 +30,7 @@ from aop.kernel.plans.prerequisites import still_waited_for
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.questions import Question
 from aop.kernel.record.port import newest_seq
+from aop.kernel.record.repeats import in_thread, repeated
 from aop.supervisor.advice import Adviser, NoAdviser
 from aop.supervisor.board import NOBODY, Board, BoardEntry
 from aop.supervisor.policy import state
@@ -183,7 +183,7 @@ class FeatureRuns:
         """Record, as a step of this run, that its restart request was taken: after a kill it is not taken twice."""
 
         async def note() -> Json:
-            await asyncio.to_thread(self._gateway.call, SUPERVISOR, "run.took", {"feature_id": feature_id})
+            await in_thread(self._gateway.call, SUPERVISOR, "run.took", {"feature_id": feature_id})
             return None
 
         await run.step(f"took{number}", note)
@@ -194,7 +194,7 @@ class FeatureRuns:
         """Wait, without a place, until all dependencies of a feature are merged."""
 
         async def look() -> Json:
-            return await asyncio.to_thread(self._unmerged, feature_id, others)
+            return await in_thread(self._unmerged, feature_id, others)
 
         number = 0
         while True:
@@ -232,7 +232,7 @@ class FeatureRuns:
             if not put.ok:
                 return state.ToolAnswered(result=put)
             topic = str(put.data["question_id"])
-        self._tell_question(feature.feature_id, asked, topic)
+        repeated(self._tell_question, feature.feature_id, asked, topic)
         self._board.put(feature.feature_id, BoardEntry(does="asks", run_id=run.run_id, topic=topic))
         said = await run.ask(topic)
         if said == NOBODY:
@@ -268,10 +268,10 @@ class FeatureRuns:
 
     async def _await_clear_way(self, run: Run, feature: FeatureRun, way: state.Await, number: int) -> Event:
         async def block() -> Json:
-            return await asyncio.to_thread(self._change_status, feature.feature_id, Status.BLOCKED, way.reason)
+            return await in_thread(self._change_status, feature.feature_id, Status.BLOCKED, way.reason)
 
         async def unblock() -> Json:
-            return await asyncio.to_thread(self._unblock, feature, way)
+            return await in_thread(self._unblock, feature, way)
 
         since: Any = await run.step(f"block{number}", block)
         topic = f"{WAY}{number}"
@@ -322,7 +322,7 @@ class FeatureRuns:
         async def settle() -> Json:
             if end.status is not feature.status:
                 reason = str((end.error or {}).get("message", "It cannot continue."))
-                await asyncio.to_thread(self._change_status, feature.feature_id, end.status, reason)
+                await in_thread(self._change_status, feature.feature_id, end.status, reason)
             return None
 
         await run.step("finish", settle)

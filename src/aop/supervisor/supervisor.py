@@ -22,6 +22,7 @@ from aop.kernel.record.documents.questions import Question
 from aop.kernel.record.documents.runs import WorkRequest
 from aop.kernel.record.port import Event as JournalEvent
 from aop.kernel.record.port import newest_seq
+from aop.kernel.record.repeats import repeated
 from aop.kernel.record.requests import is_paused, wait_of
 from aop.supervisor.board import NOBODY, Board, BoardEntry
 from aop.supervisor.feature_run import AGAIN, PRIORITY, WAY, FeatureOrder, RunLimits
@@ -142,14 +143,13 @@ class Supervisor:
         report: Callable[[], None] = lambda: None,
     ) -> None:
         """Work until every feature has ended, or needs a person or another feature; call `report` on each pass."""
-        while not stopped():
+        # Each part of a pass may be done again.
+        while not repeated(stopped):
             report()
             seen = self._board.entries()
-            self.follow_base()
-            self.take_requests()
-            self.deliver_answers()
-            self.renew_locks()
-            self._attention.look(seen)
+            for part in (self.follow_base, self.take_requests, self.deliver_answers, self.renew_locks):
+                repeated(part)
+            repeated(self._attention.look, seen)
             resting = ("ended",) if until == "ended" else ("ended", "asks", "waits", "rests")
             # A feature that began to wait during this pass gets one more look.
             is_looked_at = seen == self._board.entries()

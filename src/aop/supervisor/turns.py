@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
@@ -32,6 +31,7 @@ from aop.kernel.patches.stored_patches import StoredPatch, full_patch
 from aop.kernel.record.documents.features import TERMINAL, FeatureState
 from aop.kernel.record.documents.gate_runs import Verdict
 from aop.kernel.record.documents.usage import Overrun
+from aop.kernel.record.repeats import in_thread
 from aop.kernel.record.requests import is_paused
 from aop.kernel.record.spending import overrun
 from aop.supervisor.advice import Advice, Adviser, Ask
@@ -137,12 +137,12 @@ class Work:
     async def call_tool(self, operation: str, feature_id: FeatureId, action: CallTool, run_name: str = "") -> Json:
         """Call a tool; a repeated call after a crash has the same operation id."""
         arguments = {"feature_id": feature_id, **self._with_whole_patch(action.arguments)}
-        answer = await asyncio.to_thread(self._call, action.role, action.tool, arguments, operation)
+        answer = await in_thread(self._call, action.role, action.tool, arguments, operation)
         self._tell(feature_id, f"{action.role}: {action.tool}: {_summary_of(action.tool, answer)}")
         result = _result(action.tool, answer)
         if (answer.error or {}).get("code") == "collision_detected" and self._asks_model():
             spender = _Spender(feature_id=feature_id, worker=Role.ORCHESTRATOR, run=run_name, provider="model")
-            result = await asyncio.to_thread(self._with_advice, operation, spender, action, result)
+            result = await in_thread(self._with_advice, operation, spender, action, result)
         return plain(result)
 
     def _with_whole_patch(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -178,7 +178,7 @@ class Work:
     async def gate(self, run: Steps, payload: Json) -> Json:
         """Run the gates; a run that fails returns the end of its log."""
         gate = msgspec.convert(payload, Gate)
-        return await run.step("gates.run", lambda: asyncio.to_thread(self._run_gates, run.run_id, gate))
+        return await run.step("gates.run", lambda: in_thread(self._run_gates, run.run_id, gate))
 
     def _is_paused(self, feature_id: FeatureId) -> bool:
         with self._gateway.kernel.record.read() as view:
@@ -238,7 +238,7 @@ class Work:
     async def turn(self, run: Steps, payload: Json) -> Json:
         """Let a worker take its turn; the result is its answer or its error."""
         turn = msgspec.convert(payload, Turn)
-        return await run.step("turn", lambda: asyncio.to_thread(self._take_turn, run.run_id, turn))
+        return await run.step("turn", lambda: in_thread(self._take_turn, run.run_id, turn))
 
     def _take_turn(self, operation: str, turn: Turn) -> Json:
         ended = self._ended(turn.feature_id)

@@ -14,6 +14,7 @@ from aop.adapters.machine.supervisor_lease import LeaseHolder, SupervisorLease
 from aop.adapters.models.metering.usage_files import UsageFiles
 from aop.adapters.processes.orphans import end_orphans
 from aop.adapters.reporting.notifications import Notifications
+from aop.core.errors import Refusal
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.core.run import Engine
@@ -66,8 +67,8 @@ class RunCallbacks(Struct, frozen=True, kw_only=True):
     is_stopped: Callable[[], bool]
     report: Callable[[], None]
     """Called on each pass."""
-    leave: Callable[[], NoReturn]
-    """Ends the process at once; called when the run is stopped or replaced, whatever its threads wait for."""
+    leave: Callable[[Refusal | None], NoReturn]
+    """Ends the process at once; called when the run is stopped or replaced, or with what it cannot work without."""
     ready: Callable[[], None] = lambda: None
     """Called when the run has started."""
 
@@ -127,6 +128,7 @@ def supervise(
 ) -> RunEnd:
     """Supervise the features of a plan, and those that an earlier run left unfinished."""
     wanted = [feature.feature_id for feature in plan.features]
+    _wait_out_outages(app, callbacks)
     take_over(app, lease, wanted)
     with app.record.read() as view:
         before = newest_seq(view)
@@ -154,10 +156,20 @@ def supervise(
         callbacks.ready()
         made.supervisor.supervise(until=until, stopped=is_over, report=callbacks.report)
         if is_over():
-            callbacks.leave()
+            callbacks.leave(None)
         made.engine.close()
         notifications.close(NOTIFICATION_SECONDS)
     return RunEnd(board=made.board, changed=_is_changed(app, before))
+
+
+def _wait_out_outages(app: App, callbacks: RunCallbacks) -> None:
+    """Have a run whose record is in a database wait for it while it is away."""
+    wait_out = getattr(app.record, "wait_out", None)
+    if wait_out is not None:
+        # A record on SQLite pays nothing for this.
+        from aop.adapters.storage.record.postgres.reach.outage import Outage
+
+        wait_out(Outage(callbacks.log, callbacks.is_stopped, callbacks.leave))
 
 
 def build_supervision(

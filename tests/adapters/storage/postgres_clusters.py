@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.racing import at_the_end_of_this_process
+
 PROGRAMS = Path("/usr/lib/postgresql")
 PASSWORD = "not-a-secret-of-anyone"
 
@@ -34,15 +36,15 @@ class Cluster:
     """A cluster that can be stopped and started."""
 
     def __init__(self, folder: Path, address: str) -> None:
-        self._folder = folder
+        self.folder = folder
         self._address = address
-        self._port = _free_port()
+        self._port = free_port()
         self.url = f"postgresql://aop:{PASSWORD}@{address}:{self._port}/postgres"
 
     def make(self) -> None:
-        secret, data = self._folder / "password", self._folder / "data"
+        secret, data = self.folder / "password", self.folder / "data"
         secret.write_text(PASSWORD)
-        _run(self._folder, "initdb", "-D", data, "-U", "aop", "-A", "scram-sha-256", "--pwfile", secret, "-E", "UTF8")
+        _run(self.folder, "initdb", "-D", data, "-U", "aop", "-A", "scram-sha-256", "--pwfile", secret, "-E", "UTF8")
         with (data / "pg_hba.conf").open("a") as rules:
             rules.write("host all all samenet scram-sha-256\n")
 
@@ -51,12 +53,12 @@ class Cluster:
             f"-p {self._port} -c listen_addresses={self._address} -c unix_socket_directories= -c fsync=off"
             " -c max_connections=200"
         )
-        folder = self._folder
+        folder = self.folder
         _run(folder, "pg_ctl", "-D", folder / "data", "-l", folder / "log", "-w", "-o", options, "start")
 
     def stop(self) -> None:
         """Stop it as a power cut would."""
-        _run(self._folder, "pg_ctl", "-D", self._folder / "data", "-m", "immediate", "-w", "stop")
+        _run(self.folder, "pg_ctl", "-D", self.folder / "data", "-m", "immediate", "-w", "stop")
 
 
 @contextmanager
@@ -71,25 +73,23 @@ def running_cluster_at(address: str) -> Iterator[Cluster]:
     """Run a cluster on a free port of an address of this machine."""
     folder = Path(tempfile.mkdtemp(prefix="aop-postgres-"))
     # PostgreSQL does not run as root.
-    user = _unprivileged() if os.geteuid() == 0 else None
+    user = unprivileged() if os.geteuid() == 0 else None
     if user is not None:
         os.chown(folder, user.pw_uid, user.pw_gid)
-    try:
+    home = programs()
+    assert home is not None
+    end = '"$1/pg_ctl" -D "$2/data" -m immediate -w stop; rm -rf "$2"'
+    with at_the_end_of_this_process(end, home, folder, user=user.pw_uid if user else None):
         cluster = Cluster(folder, address)
         cluster.make()
         cluster.start()
-        try:
-            yield cluster
-        finally:
-            cluster.stop()
-    finally:
-        shutil.rmtree(folder)
+        yield cluster
 
 
 def _run(folder: Path, program: str, *arguments: object) -> None:
     home = programs()
     assert home is not None
-    user = _unprivileged().pw_uid if os.geteuid() == 0 else None
+    user = unprivileged().pw_uid if os.geteuid() == 0 else None
     words = [str(home / program), *map(str, arguments)]
     environ = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
     # Its server keeps what it is given open: no pipe may wait for it.
@@ -104,7 +104,8 @@ def _run(folder: Path, program: str, *arguments: object) -> None:
             Path(output.name).unlink()
 
 
-def _unprivileged() -> pwd.struct_passwd:
+def unprivileged() -> pwd.struct_passwd:
+    """Return a user without rights, for programs that do not run as root."""
     for name in ("postgres", "nobody"):
         try:
             return pwd.getpwnam(name)
@@ -113,7 +114,8 @@ def _unprivileged() -> pwd.struct_passwd:
     raise AssertionError("There is no user without rights on this machine.")
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that nobody uses."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]

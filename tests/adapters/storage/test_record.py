@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -410,6 +411,19 @@ def test_two_entries_with_one_key_are_two_claims(record: AnyRecord) -> None:
         tx.set_claims(ONE, [*claims, claims[0]])
     with record.read() as view:
         assert view.claims_near("file", ["src/x"]) == claims
+
+
+def test_claims_on_paths_as_long_as_a_system_allows_are_found_and_told_apart(record: AnyRecord) -> None:
+    # Digits of a digest: an index could not hold them by compressing them.
+    folder = "/".join(hashlib.sha256(str(number).encode()).hexdigest() for number in range(61))
+    paths = [f"{folder}/{'x' * 60}{end}" for end in ("a", "b", "\\", "ü")]
+    claims = tuple(Claim(feature_id=ONE, kind="file", key=path, text=path) for path in sorted(paths))
+    assert len(paths[0]) > 4000
+    with record.write() as tx:
+        tx.set_claims(ONE, [*claims, claims[0]])
+    with record.read() as view:
+        assert view.claims_near("file", [folder]) == claims
+        assert view.claims_near("file", [paths[1]]) == tuple(claim for claim in claims if claim.key == paths[1])
 
 
 def test_new_claims_of_a_feature_replace_its_old_ones_only(record: AnyRecord) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,15 +35,26 @@ class Clones:
             if name not in self._open:
                 root = self._folder / name
                 if not (root / ".git").exists():
-                    root.mkdir(parents=True, exist_ok=True)
-                    program = GitProgram(self._environ)
-                    made = program.run(["init", "-q", "-b", "aop-worker", str(root)], cwd=root, environment={})
-                    if made.code:
-                        raise Fault(f"A clone could not be made: {made.err.strip()[:500]}")
-                self._open[name] = repository = open_repository(root, self._environ)
+                    self._make(root)
+                repository = open_repository(root, self._environ)
                 repository.exclude_runtime_files()
                 repository.sweep_leftovers()
+                self._open[name] = repository
             return self._open[name]
+
+    def _make(self, root: Path) -> None:
+        """Make an empty clone, whole or not at all: a disk may be full."""
+        root.parent.mkdir(parents=True, exist_ok=True)
+        # No repository has such a name.
+        making = root.with_name(f".{root.name}")
+        shutil.rmtree(making, ignore_errors=True)
+        making.mkdir()
+        made = GitProgram(self._environ).run(["init", "-q", "-b", "aop-worker", "."], cwd=making, environment={})
+        if made.code:
+            shutil.rmtree(making, ignore_errors=True)
+            raise Fault(f"A clone could not be made: {made.err.strip()[:500]}")
+        shutil.rmtree(root, ignore_errors=True)
+        making.rename(root)
 
     def have(self, name: str, hub: str, ref: str, commit: CommitId) -> Repository:
         """Return the clone of a repository with a commit in it. Raises: HubUnavailable."""

@@ -10,6 +10,7 @@ import psycopg
 
 from aop.adapters.storage.record.choice import DATABASE, SCHEMES
 from aop.adapters.storage.record.postgres.place import Place
+from aop.adapters.storage.record.postgres.reach.poolers import is_pooled_by_transaction
 from aop.core.errors import DatabaseUnavailable, PoolerUnsupported
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -59,13 +60,7 @@ def connect(url: str) -> Connection:
 
 def refuse_pooler(connection: Connection, url: str) -> None:
     """Refuse a pooler that gives each transaction another connection. Raises: PoolerUnsupported."""
-    pid = connection.info.backend_pid
-    # A pooler tells a client its own number instead of the backend's; and settings of a session do not last.
-    connection.execute("SET aop.session = 'kept'")
-    found = [
-        connection.execute("SELECT pg_backend_pid(), current_setting('aop.session', true)").fetchone() for _ in range(3)
-    ]
-    if any(row != (pid, "kept") for row in found):
+    if is_pooled_by_transaction(connection, lambda: connect(url)):
         raise PoolerUnsupported(shown_address(url))
 
 

@@ -31,6 +31,7 @@ from aop.adapters.fleet.rules import (
     is_dead,
 )
 from aop.adapters.processes.orphans import end_children
+from aop.core.errors import WorkerIdTaken
 from aop.core.version import VERSION
 
 KEPT_SECONDS = 86_400.0
@@ -108,12 +109,16 @@ class Liveness:
         return connection
 
     def _enter(self) -> None:
+        """Write the row of this worker. Raises: WorkerIdTaken."""
         it = self._identity
-        self._connection.execute(
+        entered = self._connection.execute(
             "INSERT INTO fleet.workers (id, host, queues, places, runs, version, labels)"
-            " VALUES (%s, %s, %s, %s, %s, %s, %s)",
+            " VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
             (it.id, it.host, list(it.queues), it.places, RUNS, VERSION, json.dumps(dict(it.labels), sort_keys=True)),
         )
+        if entered.rowcount != 1:
+            self._connection.close()
+            raise WorkerIdTaken(it.id)
 
     def _beat_on(self) -> None:
         while not self._closed.is_set():

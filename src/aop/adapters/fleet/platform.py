@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -178,8 +177,11 @@ class Platform:
         found = self.connection.execute("SELECT to_regclass('fleet.shape') IS NOT NULL").fetchone()
         if found is None or not found[0]:
             return None
-        row = self.connection.execute("SELECT shape, runs FROM fleet.shape").fetchone()
-        return (int(row[0]), int(row[1])) if row else None
+        try:
+            row = self.connection.execute("SELECT shape, runs FROM fleet.shape").fetchone()
+            return (int(row[0]), int(row[1])) if row else None
+        except (psycopg.errors.UndefinedColumn, TypeError, ValueError) as error:
+            raise DatabaseNotAop("The database has a table `fleet.shape` that AOP did not make.") from error
 
     def _make_engine(self) -> None:
         """Have DBOS make its tables, and the queues, once."""
@@ -250,5 +252,13 @@ def _worker_row(row: Sequence[Any]) -> WorkerRow:
         state="gone" if gone else "draining" if drains else "live",
         seen_seconds=round(float(seen), 1),
         version=version,
-        labels=json.loads(labels),
+        labels=_labels_in(labels),
     )
+
+
+def _labels_in(text: str) -> dict[str, str]:
+    """Return the labels of a worker; none of a row that no worker has written."""
+    try:
+        return msgspec.json.decode(text, type=dict[str, str])
+    except msgspec.DecodeError:
+        return {}

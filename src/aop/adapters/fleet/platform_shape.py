@@ -7,6 +7,8 @@ from __future__ import annotations
 
 RUNS = 1
 """The number of the shape of runs: what orders and answers look like. A worker serves one number."""
+LARGEST_ANSWER = 16 << 20
+"""So many bytes may an answer have: more is not sent, and not read."""
 APPLICATION = "aop-fleet"
 VERSION = f"runs-{RUNS}"
 QUEUES = ("gates", "agents", "tickets")

@@ -33,6 +33,7 @@ from aop.kernel.gateway.show import MovedPath, doubt_after_restart, show
 from aop.kernel.ports.call_log import LoggedCall
 from aop.kernel.ports.handed_in import Report
 from aop.kernel.record.port import Operation, Transaction
+from aop.kernel.record.repeats import repeated
 
 WAIT_FOR_TWIN_SECONDS = 600.0
 """How long a second caller of the same operation waits for the first one's answer."""
@@ -79,7 +80,8 @@ class Gateway:
         request = ToolRequest(principal=principal, tool=tool_name, arguments=arguments, operation_id=own_id)
         outcome = errors.InternalError.code
         try:
-            answer = self._call(request, report)
+            # Of a change whose end was not heard, the operation id tells whether it happened.
+            answer = repeated(self._call, request, report)
             outcome = _outcome_of(answer)
             return answer
         except Refusal as refusal:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import psycopg
 
 from aop.adapters.fleet.connections import Connection, engine_address, first_line, impatient
-from aop.adapters.fleet.platform_shape import APPLICATION, CALLED, ENDED, RUNS, VERSION
+from aop.adapters.fleet.platform_shape import APPLICATION, CALLED, ENDED, LARGEST_ANSWER, RUNS, VERSION
 from aop.adapters.fleet.rules import DEAD_SECONDS
 from aop.core.errors import Json, WorkerFailed
 from aop.kernel.ports.fleet import LogPart
@@ -119,7 +119,10 @@ class RunQueue:
                 time.sleep(LOOK_SECONDS)
 
     def _awaited(self, run: str, told: threading.Event, on_look: OnLook) -> bool:
-        """Wait for the end of a run; False if no worker lives and it was taken back."""
+        """Wait for the end of a run; False if no worker lives and it was taken back.
+
+        Raises: WorkerFailed for an answer that is larger than a worker may send.
+        """
         watch = _Watch(self.connection, self._queue, run, on_look)
         try:
             while not watch.is_over():
@@ -130,6 +133,8 @@ class RunQueue:
                 told.clear()
         finally:
             watch.close()
+        if watch.answer_bytes > LARGEST_ANSWER:
+            raise WorkerFailed(f"A worker's answer is larger than {LARGEST_ANSWER >> 20} MiB.")
         return True
 
     def _answer(self, run: str) -> Mapping[str, Json]:
@@ -167,6 +172,8 @@ class _Watch:
         self._on_look = on_look
         self._connection: Connection | None = None
         self._alone_since: float | None = None
+        self.answer_bytes = 0
+        """The size of the answer, when there is one."""
 
     def is_over(self) -> bool:
         """Look at the run, and say whether it has ended."""
@@ -190,7 +197,7 @@ class _Watch:
             self._connection = None
 
     def _look(self, connection: Connection) -> bool:
-        status, worker = _status(connection, self._run)
+        status, worker, self.answer_bytes = _status(connection, self._run)
         if status == "ENQUEUED":
             is_served = not _unavailable(connection, self._queue)
             self._alone_since = None if is_served else self._alone_since or time.monotonic()
@@ -215,7 +222,11 @@ def _unavailable(connection: Connection, queue: str) -> str:
     return "" if living else f"no worker for {queue} is live"
 
 
-def _status(connection: Connection, run: str) -> tuple[str, str]:
-    sql = "SELECT status, coalesce(executor_id, '') FROM dbos.workflow_status WHERE workflow_uuid = %s"
-    row = connection.execute(sql, (run,)).fetchone()
-    return (str(row[0]), str(row[1])) if row else ("CANCELLED", "")
+def _status(connection: Connection, run: str) -> tuple[str, str, int]:
+    """Return the status of a run, the worker that has it, and the size of its answer."""
+    row = connection.execute(
+        "SELECT status, coalesce(executor_id, ''), coalesce(octet_length(output), 0) FROM dbos.workflow_status"
+        " WHERE workflow_uuid = %s",
+        (run,),
+    ).fetchone()
+    return (str(row[0]), str(row[1]), int(row[2])) if row else ("CANCELLED", "", 0)

@@ -10,11 +10,10 @@ from msgspec import Struct
 
 from aop.adapters.fleet.clones import Clones
 from aop.adapters.fleet.liveness import Liveness
+from aop.adapters.fleet.platform_shape import LARGEST_ANSWER
 from aop.adapters.fleet.worker_engine import Perform, WorkerEngine
 from aop.adapters.storage.record.choice import DATABASE
 from aop.core.errors import Fault, Json
-
-LARGEST_ANSWER = 16 << 20
 
 
 class RunContext(Struct, frozen=True, kw_only=True):

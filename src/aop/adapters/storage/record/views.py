@@ -56,6 +56,9 @@ def savepoint(sql: Sql, changes: Changes, check: Callable[[], None]) -> Iterator
 class View:
     """Implements both `Snapshot` and `Transaction`; the caller's type decides which it is used as."""
 
+    IN_RANGE, EQUAL, TIMES = "key >= ? AND key < ?", "key = ?", 1
+    """The conditions that find claims by an index, and how often each takes its values."""
+
     def __init__(self, sql: Sql, changes: Changes | None = None) -> None:
         self._sql = sql
         self._changes: Changes = {} if changes is None else changes
@@ -183,10 +186,10 @@ class View:
         questions: list[Question] = [(f"{CLAIM} WHERE kind = ? AND is_pattern = 1", (kind,))]
         plain = f"{CLAIM} WHERE kind = ? AND is_pattern = 0"
         # `0` follows `/` in ASCII: the half-open range holds exactly what lies below the folder.
-        below = f"{plain} AND key >= ? AND key < ?"
+        below, at = (f"{plain} AND {condition}" for condition in (self.IN_RANGE, self.EQUAL))
         for key in keys:
-            questions.append((below, (kind, f"{key}/", f"{key}0")) if key else (plain, (kind,)))
-            questions += [(f"{plain} AND key = ?", (kind, folder)) for folder in _with_folders_above(key)]
+            questions.append((below, (kind, *(f"{key}/", f"{key}0") * self.TIMES)) if key else (plain, (kind,)))
+            questions += [(at, (kind, *(folder,) * self.TIMES)) for folder in _with_folders_above(key)]
         found = {row for rows in self._answers(questions) for row in rows}
         return tuple(
             Claim(kind=row[0], key=row[1], feature_id=row[2], text=row[3], is_pattern=bool(row[4]))

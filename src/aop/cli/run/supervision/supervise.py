@@ -20,7 +20,7 @@ from aop.cli.shell.exits import Exit
 from aop.cli.shell.mcp_server import serve_mcp
 from aop.cli.shell.repository import open_app
 from aop.cli.shell.terminal import Terminal
-from aop.core.errors import Interrupted, InvalidCliArgs, SupervisorReplaced
+from aop.core.errors import Interrupted, InvalidCliArgs, Refusal, SupervisorReplaced
 from aop.core.text.counts import count
 from aop.wiring.build import SPAN_ENDPOINTS, App
 from aop.wiring.spec_intake import Intake
@@ -95,7 +95,7 @@ def _supervise(
             serve_mcp=serve_mcp,
             is_stopped=stopping.asked,
             report=FeatureCounts(app, terminal),
-            leave=lambda: _leave(stopping, terminal),
+            leave=lambda lost: _leave(stopping, terminal, lost),
             ready=ready,
         )
         end = supervise(app, plan, lease, callbacks, until=until)
@@ -103,13 +103,17 @@ def _supervise(
     return print_facts(facts, terminal)
 
 
-def _leave(stopping: Stopping, terminal: Terminal) -> NoReturn:
+def _leave(stopping: Stopping, terminal: Terminal, lost: Refusal | None) -> NoReturn:
+    code = Exit.WAITING
     if stopping.asked():
         terminal.refused(Interrupted("Stopped.", hint="Continue with: aop resume"))
+    elif lost is not None:
+        lost.next_action = "Nothing that was recorded is lost. When this is mended, continue with: aop resume"
+        code = terminal.refused(lost)
     else:
         terminal.refused(SupervisorReplaced("Another supervisor has taken over the work; this one ends."))
     end_children()
-    stopping.leave(otherwise=Exit.WAITING)
+    stopping.leave(otherwise=code)
 
 
 def _report_start(plan: RunPlan, pid: int, terminal: Terminal) -> int:

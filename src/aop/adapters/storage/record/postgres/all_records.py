@@ -11,7 +11,7 @@ from aop.adapters.storage.record.postgres.lock_session import LockSession
 from aop.adapters.storage.record.postgres.place import Place
 from aop.adapters.storage.record.postgres.postgres_database import PostgresDatabase, Session
 from aop.adapters.storage.record.postgres.postgres_shape import MIGRATIONS
-from aop.adapters.storage.record.postgres.wire import Statement
+from aop.adapters.storage.record.postgres.reach.wire import Statement
 from aop.adapters.storage.record.views import View
 from aop.core.errors import RecordTooNew, RecordUnavailable
 from aop.core.ids import OperationId

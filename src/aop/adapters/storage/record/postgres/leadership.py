@@ -22,7 +22,7 @@ import psycopg
 from aop.adapters.machine.supervisor_lease import LeaseHolder, SupervisorLeases, supervisor_running
 from aop.adapters.storage.record.postgres.lock_session import SHORT_SILENCE
 from aop.adapters.storage.record.postgres.postgres_database import BEGIN, PostgresDatabase
-from aop.adapters.storage.record.postgres.wire import Connection, Statement
+from aop.adapters.storage.record.postgres.reach.wire import Connection, Statement
 from aop.core.errors import Fault, Refusal, SupervisorReplaced
 
 BEAT_SECONDS = 0.8
@@ -184,7 +184,7 @@ class PostgresLease:
             thread.join()
 
     def _connected(self) -> Connection:
-        connection = self._database.connected(*SHORT_SILENCE)
+        connection = self._database.connected(*SHORT_SILENCE, waits=False)
         connection.execute(f"SELECT pg_try_advisory_lock({_LEADERS}, {self.lock})")
         return connection
 

@@ -16,9 +16,9 @@ import psycopg
 
 from aop.adapters.files.locks import lock_within
 from aop.adapters.storage.record.postgres.postgres_database import PostgresDatabase
-from aop.adapters.storage.record.postgres.wire import Connection
+from aop.adapters.storage.record.postgres.reach.wire import Connection
 from aop.core.digests import sha256
-from aop.core.errors import Refusal
+from aop.core.errors import RecordLost, Refusal
 
 FENCES = 0x616F71
 """The class of the locks that tell whether a session lives; the second half is the session's number."""
@@ -103,8 +103,12 @@ class LockSession:
                 return self._connection.execute(sql).fetchone() or ()
             except psycopg.OperationalError:
                 self._drop()
-        self._connection = self._opened()
-        return self._connection.execute(sql).fetchone() or ()
+        try:
+            self._connection = self._opened()
+            return self._connection.execute(sql).fetchone() or ()
+        except psycopg.OperationalError as error:
+            self._drop()
+            raise RecordLost("The connection for the locks of this call was lost.") from error
 
     def _opened(self) -> Connection:
         connection = self._database.connected(*SHORT_SILENCE)

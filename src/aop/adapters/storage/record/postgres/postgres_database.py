@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any, NoReturn
@@ -13,12 +13,21 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from aop.adapters.storage.record.postgres.place import Place
-from aop.adapters.storage.record.postgres.wire import Connection, ResultRows, Statement, Wire, changing_one
-from aop.core.errors import DatabaseRights, DatabaseUnavailable, Fault, Refusal
+from aop.adapters.storage.record.postgres.reach.outage import Outage
+from aop.adapters.storage.record.postgres.reach.poolers import is_pooled_by_transaction
+from aop.adapters.storage.record.postgres.reach.wire import Connection, ResultRows, Statement, Wire, changing_one
+from aop.core.errors import DatabaseRights, DatabaseUnavailable, Fault, PoolerUnsupported, RecordLost, Refusal
 
 MOST_CONNECTIONS = 8
 """Of one process; a further thread waits for one."""
 CONNECT_SECONDS = 10
+SHORT_SILENCE: Mapping[str, Any] = {
+    "keepalives_idle": 2,
+    "keepalives_interval": 2,
+    "keepalives_count": 2,
+    "tcp_user_timeout": 6000,
+}
+"""A cut link is noticed within some seconds, not after the hours that TCP allows; options in the address win."""
 ENCODING = "UTF8"
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 """Whatever the settings of the database say: a writer must see what was written while it waited for its turn."""
@@ -100,7 +109,7 @@ class Session:
         try:
             self._begun_wire().connection.execute(script)
         except psycopg.Error as error:
-            raise _fault(error) from error
+            raise self._fault(error) from error
 
     @contextmanager
     def part(self) -> Iterator[None]:
@@ -128,7 +137,7 @@ class Session:
     def check(self) -> None:
         """Raise a fault if the transaction is gone."""
         if self._begun_wire().status not in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
-            raise _fault("the connection was lost")
+            raise self._fault("the connection was lost")
 
     def flush(self) -> None:
         """Run what waits. Raises: Fault."""
@@ -139,7 +148,7 @@ class Session:
     def commit(self) -> None:
         """Commit. Raises: Fault, also for a transaction in which a statement failed: `COMMIT` would undo it."""
         if self._begun_wire().status is not TransactionStatus.INTRANS:
-            raise _fault("the transaction failed, or the connection was lost")
+            raise self._fault("the transaction failed, or the connection was lost")
         commit = Statement("COMMIT")
         self._waiting.append(commit)
         self.flush()
@@ -176,7 +185,11 @@ class Session:
             else:
                 self._wire.run(statements)
         except psycopg.Error as error:
-            raise _fault(error) from error
+            raise self._fault(error) from error
+
+    def _fault(self, why: object) -> Fault | Refusal:
+        is_lost = self._wire is not None and not self._wire.is_usable
+        return RecordLost(_broken(why)) if is_lost else _fault(why)
 
 
 class PostgresDatabase:
@@ -189,6 +202,9 @@ class PostgresDatabase:
         self._guard = threading.Lock()
         self._idle: list[Wire] = []
         self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self._keeps_sessions = False
+        self.outage: Outage | None = None
+        """Waits for a database that is away; without it, a caller is refused at once."""
 
     @contextmanager
     def session(self, *begin: Statement) -> Iterator[Session]:
@@ -242,11 +258,29 @@ class PostgresDatabase:
             wire.run(begin)
         except psycopg.Error as error:
             wire.close()
+            if self.outage is not None and isinstance(error, psycopg.OperationalError):
+                raise RecordLost(_broken(error)) from error
             raise DatabaseUnavailable(self._place.shown, _reason(error)) from None
         return wire
 
-    def connected(self, *first: str) -> Connection:
-        """Open a connection that the caller closes, and run statements on it. Raises: DatabaseUnavailable."""
+    def connected(self, *first: str, waits: bool = True) -> Connection:
+        """Open a connection that the caller closes, and run statements on it; wait for an outage to end, if wanted.
+
+        Raises: DatabaseUnavailable, PoolerUnsupported.
+        """
+        while True:
+            try:
+                connection = self._opened(*first)
+            except DatabaseUnavailable as refusal:
+                if self.outage is None or not waits:
+                    raise
+                self.outage.wait(refusal)
+                continue
+            if self.outage is not None:
+                self.outage.end()
+            return connection
+
+    def _opened(self, *first: str) -> Connection:
         connection = None
         try:
             connection = psycopg.connect(
@@ -256,8 +290,10 @@ class PostgresDatabase:
                 application_name=self.process,
                 client_encoding=ENCODING,
                 prepare_threshold=None,
+                **{name: value for name, value in SHORT_SILENCE.items() if f"{name}=" not in self._place.url},
             )
             _require_encoding(connection, self._place)
+            self._refuse_pooler(connection)
             # Not with what begins: undone with that, it would be forgotten.
             idle = f"SET idle_in_transaction_session_timeout = '{IDLE_SECONDS}s'"
             connection.execute("; ".join((idle, *first)))
@@ -270,6 +306,15 @@ class PostgresDatabase:
                 reason = "the address cannot be read"
             raise DatabaseUnavailable(self._place.shown, reason) from None
         return connection
+
+    def _refuse_pooler(self, connection: Connection) -> None:
+        """Refuse an address whose sessions do not last; looked at once in a process. Raises: PoolerUnsupported."""
+        if self._keeps_sessions:
+            return
+        if is_pooled_by_transaction(connection, lambda: psycopg.connect(self._place.url, autocommit=True)):
+            connection.close()
+            raise PoolerUnsupported(self._place.shown)
+        self._keeps_sessions = True
 
     def _give_back(self, wire: Wire) -> None:
         try:
@@ -314,4 +359,8 @@ def _reason(error: object) -> str:
 def _fault(why: object) -> Fault | Refusal:
     if isinstance(why, psycopg.errors.InsufficientPrivilege):
         return DatabaseRights(_reason(why))
-    return Fault(f"The record cannot be used: {_reason(why)}")
+    return Fault(_broken(why))
+
+
+def _broken(why: object) -> str:
+    return f"The record cannot be used: {_reason(why)}"

@@ -15,9 +15,10 @@ from aop.adapters.storage.record.postgres.place import Place
 from aop.adapters.storage.record.postgres.postgres_database import BEGIN, PostgresDatabase, Session
 from aop.adapters.storage.record.postgres.postgres_shape import migrate
 from aop.adapters.storage.record.postgres.postgres_view import CachedView, ChangeView, OpenChange
-from aop.adapters.storage.record.postgres.wire import Statement
+from aop.adapters.storage.record.postgres.reach.outage import Outage
+from aop.adapters.storage.record.postgres.reach.wire import Statement
 from aop.adapters.storage.record.writes import NO_END
-from aop.core.errors import Fault, HubMissing, RecordElsewhere, RecordMoved, RecordUnavailable
+from aop.core.errors import Fault, HubMissing, RecordElsewhere, RecordLost, RecordMoved, RecordUnavailable
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.port import Snapshot, Transaction
 
@@ -95,7 +96,7 @@ class PostgresRecord:
             _, entry, entry_hash, link, link_hash, seconds = self._checked(asked)
             # Nobody who has taken the lock since then can have written: that takes the lock that this change holds.
             if any(fence.row() == (True,) for fence in held):
-                raise Fault("The connection that held the locks of this call was lost; nothing was changed.")
+                raise RecordLost("The connection that held the locks of this call was lost; nothing was changed.")
             change = OpenChange(
                 session,
                 seconds=seconds,
@@ -181,6 +182,10 @@ class PostgresRecord:
     def leases(self) -> PostgresLeases:
         """Return the lease of the repository's supervisor."""
         return PostgresLeases(self._database, self._place.name, self._place.worker)
+
+    def wait_out(self, outage: Outage) -> None:
+        """Wait from now on for a database that is away."""
+        self._database.outage = outage
 
     def seconds(self) -> float:
         """Return the seconds of the database's clock."""

@@ -159,7 +159,17 @@ MIGRATIONS: tuple[str, ...] = (
         ended boolean NOT NULL
     );
     """,
+    """
+    ALTER TABLE aop.all_claims DROP CONSTRAINT all_claims_pkey;
+    CREATE FUNCTION aop.digest(text) RETURNS bytea LANGUAGE sql IMMUTABLE STRICT
+        AS 'SELECT sha256(replace($1, chr(92), repeat(chr(92), 2))::bytea)';
+    CREATE UNIQUE INDEX claims_once ON aop.all_claims
+        (repository, kind, is_pattern, feature_id, aop.digest(key), aop.digest(text));
+    CREATE INDEX claims_by_key ON aop.all_claims (repository, kind, is_pattern, left(key, 200));
+    """,
 )
+INDEXED = 200
+"""So many characters of a claim's key are in its index."""
 _MIGRATING = 0x616F7001
 """The number of the advisory lock under which the shape is changed."""
 
@@ -188,7 +198,10 @@ def migrate(session: Session) -> None:
 
 def _shape_of(session: Sql) -> int:
     """Return the number of the shape; 0 for a database in which AOP has nothing yet."""
-    found = session.execute("SELECT to_regclass('aop.shape') IS NOT NULL, to_regnamespace('aop') IS NOT NULL")
+    found = session.execute(
+        "SELECT EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('aop.shape')"
+        " AND attname = 'shape' AND atttypid = 'integer'::regtype), to_regnamespace('aop') IS NOT NULL"
+    )
     has_shape, has_schema = found.fetchone()
     if has_shape:
         return int(session.execute("SELECT shape FROM aop.shape").fetchone()[0])

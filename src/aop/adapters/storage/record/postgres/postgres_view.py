@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from aop.adapters.storage.record.postgres.postgres_database import Session
+from aop.adapters.storage.record.postgres.postgres_shape import INDEXED
 from aop.adapters.storage.record.rows import document_of, json_text
 from aop.adapters.storage.record.views import Question, View
 from aop.adapters.storage.record.writes import Changes, add_write, operation_digest
@@ -26,7 +27,10 @@ D = TypeVar("D", bound=Document)
 
 
 class CachedView(View):
-    """A view of a snapshot that asks for each document once."""
+    """A view of a snapshot that asks for each document once, and finds claims by the beginning of their key."""
+
+    IN_RANGE = f"left(key, {INDEXED}) BETWEEN left(?, {INDEXED}) AND left(?, {INDEXED}) AND {View.IN_RANGE}"
+    EQUAL, TIMES = f"left(key, {INDEXED}) = left(?, {INDEXED}) AND {View.EQUAL}", 2
 
     def __init__(self, session: Session, bodies: Bodies | None = None, changes: Changes | None = None) -> None:
         super().__init__(session, changes)

@@ -1,0 +1,1 @@
+"""Reach of the database: what lies between a process and PostgreSQL."""
