@@ -20,7 +20,7 @@ from aop.core.errors import Fault, Json, Refusal
 from aop.core.ids import RunId
 from aop.core.redaction.redactor import Redactor, mask_json
 from aop.tickets.runs.runner import READ, TicketRunner
-from aop.tickets.runs.storage import FAILED, RunLedger
+from aop.tickets.runs.storage import BROKEN, FAILED, RunLedger
 from aop.tickets.steps import Desk, Ending
 
 OpenDesk = Callable[[RunLedger, str, Callable[[], bool]], AbstractContextManager[Desk]]
@@ -67,6 +67,8 @@ class TicketRuns:
             return {"error": error}
         except Fault as fault:
             self._context.say(f"{run_id}: {self._redact(str(fault))}")
+            # Also one whose progress could not be stored: the next command begins a new run, which finds the marks.
+            self._ledger.record_end(run_id, timestamp(SystemClock().now()), BROKEN)
             return {"broke": str(fault)}
 
     def _end(self, run_id: RunId, error: Json) -> None:
