@@ -11,6 +11,7 @@ from pathlib import Path
 
 def run_in_background(log: Path, work: Callable[[Callable[[], None]], int], tell: Callable[[int], int]) -> int:
     """Run `work` in a child until it calls `ready`, and `tell` its id; if it ends earlier, print its log."""
+    log.parent.mkdir(parents=True, exist_ok=True)
     # No thread may be running: a fork copies only the one that calls it.
     reader, writer = os.pipe()
     pid = os.fork()
