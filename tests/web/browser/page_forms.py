@@ -18,6 +18,8 @@ from aop.web.pages.page_list import PAGES
 MACROS = "frame/forms.html"
 """Draws forms for the templates that name them, and holds none of its own."""
 FRAMES = ("frame/page.html",)
+PLATFORM = "platform"
+"""The pages of all repositories of a database: they decide nothing, and the tests with PostgreSQL look at them."""
 _TEMPLATES = files("aop.web").joinpath("templates")
 _DONE = re.compile(r'(?<!form)action="/do/([a-z-]+)"|\bbutton\("([a-z-]+)"')
 _BUTTONS = re.compile(r'formaction="/do/([^"]*)"')
@@ -73,7 +75,7 @@ def _names() -> list[str]:
     return [
         f"{folder.name}/{each.name}"
         for folder in _TEMPLATES.iterdir()
-        if folder.is_dir()
+        if folder.is_dir() and folder.name != PLATFORM
         for each in folder.iterdir()
         if each.name.endswith(".html")
     ]
