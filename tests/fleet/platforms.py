@@ -14,6 +14,7 @@ from typing import Any
 
 import psycopg
 
+from tests.adapters.storage.postgres_clusters import PASSWORD
 from tests.racing import until
 from tests.world import FILES, Ran, git, make_repository, run_aop
 
@@ -160,3 +161,11 @@ def taker_of(platform: Platform, workers: list[WorkerProcess]) -> WorkerProcess:
 
     until(is_taken, seconds=60)
     return found[0]
+
+
+def user_of(platform: Platform, role: str) -> str:
+    """Return the address of the database for a user who is a member of a role, and nothing else."""
+    user = role.replace("aop_", "some_")
+    if not platform.rows("SELECT 1 FROM pg_roles WHERE rolname = %s", user):
+        platform.rows(f"CREATE ROLE {user} LOGIN PASSWORD '{PASSWORD}' IN ROLE {role}")
+    return platform.url.replace("//aop:", f"//{user}:")

@@ -7,8 +7,7 @@ import json
 import psycopg
 import pytest
 
-from tests.adapters.storage.postgres_clusters import PASSWORD
-from tests.fleet.platforms import Platform
+from tests.fleet.platforms import Platform, user_of
 
 pytestmark = pytest.mark.fleet
 WRITES = (
@@ -20,14 +19,6 @@ WRITES = (
     "DELETE FROM dbos.workflow_status",
     "CREATE TABLE aop.more (x integer)",
 )
-
-
-def user_of(platform: Platform, role: str) -> str:
-    """Return the address of the database for a user who is a member of a role, and nothing else."""
-    user = role.replace("aop_", "some_")
-    if not platform.rows("SELECT 1 FROM pg_roles WHERE rolname = %s", user):
-        platform.rows(f"CREATE ROLE {user} LOGIN PASSWORD '{PASSWORD}' IN ROLE {role}")
-    return platform.url.replace("//aop:", f"//{user}:")
 
 
 def refused(url: str, *statements: str) -> None:

@@ -16,8 +16,7 @@ import pytest
 from aop.adapters.fleet.liveness import FENCED
 from aop.adapters.tickets.systems.local.repositories import PushedFile
 from tests.adapters.tickets.test_troubles import expected
-from tests.fleet.platforms import SECONDS, Platform
-from tests.fleet.test_rights import user_of
+from tests.fleet.platforms import SECONDS, Platform, user_of
 from tests.mcpserver.clients import served
 from tests.racing import until
 from tests.tickets.local_worlds import BRANCH, KEY, PAGE, PROJECT, local_world

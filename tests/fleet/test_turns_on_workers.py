@@ -19,7 +19,7 @@ from aop.adapters.agents.vendors.catalogue import Vendor, row_text, shipped_rows
 from tests.adapters.agents.scripted_provider import providing, whole
 from tests.cli.run.bad_agents import PYTHON, bad_agent
 from tests.cli.scripted_agents import agent_command
-from tests.fleet.platforms import SECONDS, Platform, taker_of
+from tests.fleet.platforms import SECONDS, Platform, taker_of, user_of
 from tests.racing import until
 
 pytestmark = pytest.mark.fleet
@@ -101,7 +101,9 @@ def test_a_program_with_tools_and_a_meter_works_beside_them_and_its_key_stays_th
     worker_place, leader_place = places(platform)
     key = f"sk-{uuid.uuid4().hex}"
     with providing(whole(ANSWERED)) as model:
-        worker = platform.worker("one", "--queues", "agents", env=program_of(worker_place, key, model.url))
+        # It has no right on the record.
+        url, own = user_of(platform, "aop_worker"), program_of(worker_place, key, model.url)
+        worker = platform.worker("one", "--queues", "agents", url=url, env=own)
         # The leader's own key opens no model: no turn was taken there.
         unable = program_of(leader_place, "sk-none", "http://127.0.0.1:9")
         specs = specs_of(platform, "metered_one", "others_one", "environ_one")
