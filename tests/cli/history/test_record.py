@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from aop.core.ids import FeatureId
+from aop.kernel.record.documents.features import FeatureState
+from aop.kernel.record.port import Claim
 from tests.adapters.storage.postgres_clusters import PASSWORD, needs_postgres, running_cluster
 from tests.world import World, make_repository, run_aop
 
@@ -51,3 +55,36 @@ def test_the_record_moves_and_every_command_follows_it(root: Path, cluster: str)
     assert back.code == 0, back.err
     assert anchor(root) == after != before
     assert run_aop(root, "record").out == ".aop/record.db\n"
+
+
+def copies_of(world: World, name: str, count: int) -> None:
+    """Have many features with the documents, claims and journal entries of one, written as the record writes them."""
+    record = world.app.record
+    with record.read() as view:
+        state = view.get(FeatureState, FeatureId(name))
+        events = [entry.event for entry in view.journal() if entry.event.feature_id == name]
+    assert state is not None
+    for number in range(count):
+        copy = FeatureId(f"{name}-{number}")
+        with record.write(durable=False) as tx:
+            tx.put(msgspec.structs.replace(state, feature_id=copy, version=1), copy)
+            tx.set_claims(copy, [Claim(feature_id=copy, kind="file", key=f"src/{copy}", text=f"src/{copy}")])
+            for event in events:
+                tx.append(msgspec.structs.replace(event, feature_id=copy))
+
+
+@needs_postgres
+@pytest.mark.slow
+def test_a_record_of_1000_features_has_the_same_anchor_there_and_back(root: Path, cluster: str) -> None:
+    world = World(root)
+    copies_of(world, "alive", 999)
+    world.close()
+    database = {"AOP_DATABASE": cluster, "AOP_REPOSITORY": "thousand"}
+    before = anchor(root)
+    there = run_aop(root, "record", "move", "--to", cluster, "--json", env={"AOP_REPOSITORY": "thousand"})
+    assert (there.code, there.json["data"]["documents"] >= 1000) == (0, True), there.err
+    assert anchor(root, **database) == before
+    assert len(run_aop(root, "status", "--json", env=database).json["data"]["features"]) == 1000
+    back = run_aop(root, "record", "move", "--to", "file", env=database)
+    assert back.code == 0, back.err
+    assert anchor(root) == before
