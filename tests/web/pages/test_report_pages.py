@@ -85,8 +85,10 @@ def test_a_spec_is_added_once_and_its_card_has_the_title(world: World, browser: 
     with world.app.record.read() as view:
         wanted = [each.event.feature_id for each in view.journal(kinds=("feature_wanted",))]
     assert wanted == ["carts"]
+    assert "Waits for a run: carts" in browser.get("/board").text
     world.init("carts")
-    assert "A list of carts" in browser.get("/board").text
+    board = browser.get("/board").text
+    assert ("A list of carts" in board, "Waits for a run" in board) == (True, False)
     for text, why in (("", "lacks text"), ("ghp_" + "Zk3vX9qLmT7rB2wYc8NdF5hJ1sPaG4eUoV6i", "secret")):
         refused = browser.post("/do/add-spec", {**browser.get("/board").form("add-spec"), "text": text})
         assert refused.status == 400

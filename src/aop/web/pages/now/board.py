@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from aop.kernel.record.documents.runs import WorkRequest
 from aop.web.pages.frame import Visit, needs_person
 
 COLUMNS = ("planned", "building", "gates", "needs you", "approved", "merged", "stopped")
@@ -79,7 +80,14 @@ def board_facts(visit: Visit, dashboard: Mapping[str, Any], *, supervised: bool)
         "spent": dashboard["spent"],
         "all_paused": bool(going) and all(row["paused"] for row in going),
         "any_going": bool(going),
+        "wanted": _wanted(visit, {row["feature_id"] for row in rows}),
     }
+
+
+def _wanted(visit: Visit, begun: AbstractSet[str]) -> list[str]:
+    """Return the features that a person asked for and that no run has taken yet."""
+    with visit.door.kernel.record.read() as view:
+        return sorted(each.feature_id for each in view.all(WorkRequest) if each.feature_id not in begun)
 
 
 def card_of(row: Mapping[str, Any], more: Mapping[str, Any], unapproved: AbstractSet[str], *, supervised: bool) -> Card:
