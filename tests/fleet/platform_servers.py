@@ -79,7 +79,7 @@ def environ_of(folder: Path, url: str) -> Mapping[str, str]:
 
 
 @contextmanager
-def platform_server(folder: Path, url: str) -> Iterator[PlatformServer]:
+def platform_server(folder: Path, url: str, **env: str) -> Iterator[PlatformServer]:
     """Run `aop serve --platform` on a free port, outside of any repository."""
     folder.mkdir(exist_ok=True)
     process = subprocess.Popen(
@@ -88,7 +88,7 @@ def platform_server(folder: Path, url: str) -> Iterator[PlatformServer]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, **environ_of(folder, url)},
+        env={**os.environ, **environ_of(folder, url), **env},
     )
     try:
         assert process.stdout is not None

@@ -13,11 +13,18 @@ import pytest
 
 from tests.adapters.storage.postgres_clusters import PASSWORD, running_cluster_at
 from tests.fleet.platform_servers import Managed, PlatformServer, environ_of, platform_server
+from tests.tickets.local_worlds import KEY
+from tests.tickets.webhook_worlds import SCAFFOLD, SECRET, delivery, post, signed
 from tests.web.pages.page_visits import entered
 from tests.world import run_aop
 
 pytestmark = pytest.mark.fleet
-PATHS = ("/", "/board", "/repositories", "/cost", "/workers")
+PATHS = ("/", "/board", "/repositories", "/tickets", "/cost", "/workers")
+HOOKS = {
+    "JIRA_WEBHOOK_SECRET": SECRET,
+    "SCAFFOLDING_TRIGGER_STATE": "In Progress",
+    "JIRA_WEBHOOK_PROJECTS": KEY.rpartition("-")[0],
+}
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +87,7 @@ def test_a_session_for_one_repository_never_shows_another_one(server: PlatformSe
     with server.browser("--repositories", "shop") as browser:
         pages = [browser.get(path) for path in PATHS]
         refused = [browser.get(f"{path}?repository=bill%22ing%5C") for path in ("/", "/board", "/cost")]
-    assert [page.status for page in (*pages, *refused)] == [200] * 5 + [404] * 3
+    assert [page.status for page in (*pages, *refused)] == [200] * len(PATHS) + [404] * 3
     for page in (*pages, *refused):
         assert "invoices" not in page.text
         assert "bill" not in page.text
@@ -224,6 +231,39 @@ def test_a_database_that_is_gone_is_named_without_its_password_and_comes_back(tm
             assert browser.get("/workers").status == 200
             code, said = server.served.stop()
             assert (code, PASSWORD in said) == (0, False)
+
+
+def test_a_delivery_waits_once_in_the_queue_of_tickets_and_only_a_session_for_all_shows_it(
+    cluster: str, server: PlatformServer, tmp_path: Path
+) -> None:
+    body = delivery()
+    with platform_server(tmp_path / "hooks", cluster, **HOOKS) as hooked:
+        status, first = post(hooked.served, SCAFFOLD, body)
+        assert (status, first["status"]) == (202, "accepted"), first
+        assert post(hooked.served, SCAFFOLD, body)[1]["status"] == "duplicate"
+        stranger = post(hooked.served, SCAFFOLD, body, signed(b"other"))
+        other = post(hooked.served, SCAFFOLD, delivery("ELSEWHERE-1"))
+        assert (stranger[0], other[1]["status"]) == (401, "ignored")
+        with hooked.browser() as browser:
+            assert first["run_id"] in browser.get("/tickets").text
+        with hooked.browser("--repositories", "shop") as browser:
+            assert first["run_id"] not in browser.get("/tickets").text
+        every = parsed(hooked.metrics(hooked.token("--all-repositories")).text)
+        some = parsed(hooked.metrics(hooked.token("--repositories", "shop")).text)
+    assert (
+        every["aop_queue_waiting", (("queue", "tickets"),)],
+        some["aop_queue_waiting", (("queue", "tickets"),)],
+    ) == (1, 0)
+
+
+def test_a_reader_of_the_database_takes_no_delivery_and_says_why(
+    cluster: str, server: PlatformServer, tmp_path: Path
+) -> None:
+    with psycopg.connect(cluster, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE hears LOGIN PASSWORD '{PASSWORD}' IN ROLE aop_reader")
+    with platform_server(tmp_path / "hooks", cluster.replace("//aop:", "//hears:"), **HOOKS) as hooked:
+        status, answer = post(hooked.served, SCAFFOLD, delivery())
+    assert (status, answer["error"]["code"]) == (503, "database_rights")
 
 
 def number_of(html: str) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from aop.core.errors import FilesExposed
 
@@ -17,6 +18,11 @@ def check_private(private: str | os.PathLike[str]) -> None:
     """Refuse a private folder or a key that another user can change or read. Raises: FilesExposed."""
     for problem in exposed_places(os.fspath(private)):
         raise FilesExposed(problem)
+
+
+def state_folder(environ: Mapping[str, str]) -> Path:
+    """Return the folder in which programs of this user keep what outlives them."""
+    return Path(environ.get("XDG_STATE_HOME") or Path(environ.get("HOME") or "/", ".local", "state")).absolute()
 
 
 def exposed_places(private: str) -> Iterator[str]:

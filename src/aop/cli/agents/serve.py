@@ -67,6 +67,7 @@ def serve_repository(
     from aop.web.forge.forge_routes import forge_routes
     from aop.web.pages.page_door import Machine, PageDoor
     from aop.web.pages.page_routes import page_routes
+    from aop.web.platform.repository_metrics import repository_metrics_route
     from aop.wiring.server_lease import PRIVATE, hold_server_lease
 
     origin, stopping, now = origin_of(listening), asyncio.Event(), app.gateway.kernel.now()
@@ -79,6 +80,7 @@ def serve_repository(
     door = PageDoor(app.gateway, app.root, sessions, origin, log, tickets=tickets, agent_sign=sign, machine=machine)
     with served_webhooks(app.root, app.settings, log) as webhooks, hold_server_lease(app.root / PRIVATE, origin, now):
         routes = [*webhooks, *forge_routes(app.gateway, origin, stopping, log=log), *page_routes(door, stopping)]
+        routes.append(repository_metrics_route(door))
         serve_http(app.gateway, app.tokens, listening, announce=announce, log=log, routes=routes, stopping=stopping)
 
 

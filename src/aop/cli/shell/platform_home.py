@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from aop.adapters.files.private_files import check_private
+from aop.adapters.files.private_files import check_private, state_folder
 from aop.adapters.files.signing_key import FileSigner
 from aop.adapters.machine.agent_signs import sign_of_agent
 from aop.adapters.machine.clock import SystemClock, new_id
@@ -47,8 +47,7 @@ def platform_home(settings: Settings) -> Iterator[PlatformHome]:
 
     url = platform_address(settings.environ)
     title = shown_address(url)
-    state = settings.environ.get("XDG_STATE_HOME") or Path(settings.environ.get("HOME") or "/") / ".local/state"
-    folder = Path(state).absolute() / FOLDER / sha256_hex(title.encode())[:16]
+    folder = state_folder(settings.environ) / FOLDER / sha256_hex(title.encode())[:16]
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     check_private(folder)
     record = SqliteRecord(folder / "record.db")

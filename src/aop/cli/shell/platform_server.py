@@ -1,20 +1,26 @@
-"""Server of a platform: its pages and metrics over HTTP on this machine."""
+"""Server of a platform: pages, metrics and webhooks over HTTP on this machine."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
+from typing import Any
+
+from starlette.routing import Route
 
 from aop.adapters.fleet.connections import connect
 from aop.adapters.fleet.platform import Platform
+from aop.adapters.fleet.runs.tickets.ticket_queue import TicketQueue
 from aop.adapters.machine.sockets import ListeningSocket
 from aop.adapters.storage.full_disk import full_disk
 from aop.adapters.storage.record.postgres.all_records import AllRecords
+from aop.adapters.tickets.setup.settings import webhook_settings
 from aop.cli.shell.platform_home import PlatformHome
 from aop.core.clock import timestamp
-from aop.core.errors import PlatformMissing, WorkerVersion
+from aop.core.errors import DatabaseRights, PlatformMissing, Refusal, WorkerVersion
 from aop.core.redaction.redactor import Redactor
 from aop.kernel.gateway.tokens import Reach
 from aop.kernel.record.platforms import Fleet
@@ -22,6 +28,7 @@ from aop.mcpserver.http import origin_of, serve_routes
 from aop.web.platform.overview import Overview
 from aop.web.platform.platform_door import PlatformDoor
 from aop.web.platform.platform_routes import platform_routes
+from aop.web.webhooks import PATHS, WebhookIntake, webhook_routes
 from aop.wiring.build import make_ready_for_threads
 from aop.wiring.server_lease import hold_server_lease
 
@@ -34,15 +41,57 @@ def serve_platform(
     # A database that cannot be reached is told at once, and not by each page.
     connect(home.url).close()
     origin, stopping, records, now = origin_of(listening), asyncio.Event(), AllRecords(home.url), home.tokens.clock.now
-    overview = Overview(records, partial(_fleet, home.url), now, time.monotonic)
+    overview = Overview(records, partial(_fleet, home.url), partial(_tickets, home.url), now, time.monotonic)
     redact = Redactor(home.settings.secrets)
     door = PlatformDoor(overview, home.sessions, origin, log, redact=redact, full_disk=full_disk)
     try:
-        with hold_server_lease(home.folder, origin, timestamp(now())):
-            routes = platform_routes(door, home.title.rpartition("/")[2], stopping)
+        with _webhooks(home) as webhooks, hold_server_lease(home.folder, origin, timestamp(now())):
+            routes = [*webhooks, *platform_routes(door, home.title.rpartition("/")[2], stopping)]
             serve_routes(routes, home.tokens, listening, announce=announce, stopping=stopping)
     finally:
         records.close()
+
+
+@contextmanager
+def _webhooks(home: PlatformHome) -> Iterator[list[Route]]:
+    """Yield the endpoints, disabled without a secret; the process that serves them carries out no run itself."""
+    wanted = webhook_settings(home.settings.environ)
+    if not wanted.secret:
+        yield webhook_routes(None)
+        return
+    clock = home.tokens.clock
+    with TicketQueue(home.url) as queue:
+        refusal = _queue_refusal(home.url, queue)
+        intake = WebhookIntake(
+            secret=wanted.secret,
+            rules=wanted.rules,
+            ledger=queue.ledger,
+            most_waiting=wanted.most_waiting,
+            refusals={} if refusal is None else dict.fromkeys(PATHS, refusal),
+            submit=queue.submit,
+            now=lambda: timestamp(clock.now()),
+        )
+        yield webhook_routes(intake)
+
+
+def _queue_refusal(url: str, queue: TicketQueue) -> Refusal | None:
+    """Return why no delivery can be queued here; None if it can."""
+    if not queue.is_there():
+        return PlatformMissing("The database has no queue for tickets.")
+    with connect(url) as connection:
+        row = connection.execute(
+            "SELECT has_table_privilege('fleet.ticket_runs', 'INSERT')"
+            " AND has_table_privilege('dbos.workflow_status', 'INSERT')"
+        ).fetchone()
+    if row is None or not row[0]:
+        return DatabaseRights("it may not write into the queue of tickets.")
+    return None
+
+
+def _tickets(url: str) -> Sequence[Mapping[str, Any]]:
+    """Return the runs of tickets of a database, newest first; none if it has no queue for them."""
+    with TicketQueue(url) as queue:
+        return queue.ledger.runs() if queue.is_there() else ()
 
 
 def _fleet(url: str, reach: Reach) -> Fleet:

@@ -13,6 +13,7 @@ from aop.kernel.record.documents.usage import Spending
 from aop.kernel.record.platforms import Fleet
 
 WORKER_STATES = ("live", "draining", "gone")
+METRICS = "/metrics"
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 Labels = Mapping[str, str]
 

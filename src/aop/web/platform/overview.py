@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from msgspec import Struct
 
@@ -65,12 +66,15 @@ class Overview:
         self,
         records: Records,
         fleet: Callable[[Reach], Fleet],
+        tickets: Callable[[], Sequence[Mapping[str, Any]]],
         now: Callable[[], datetime],
         seconds: Callable[[], float],
     ) -> None:
         """Read records and queues; `seconds` is a clock that only goes forward."""
         self.fleet = fleet
         """Returns the queues and workers, as far as a reach goes."""
+        self.tickets = tickets
+        """Returns the runs of tickets of all workers, newest first."""
         self.now = now
         self._records = records
         self._seconds = seconds

@@ -1,4 +1,4 @@
-"""Pages of a platform: inbox, board, repositories, cost and workers of all."""
+"""Pages of a platform: inbox, board, repositories, tickets, cost and workers."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from aop.web.platform.overview import Overview, RepositoryFacts
 
 MOST_CARDS = 200
 """So many features of one column are shown; the others are counted."""
+MOST_RUNS = 200
 
 
 class PlatformFrame(Struct, frozen=True, kw_only=True):
@@ -225,12 +226,20 @@ def _workers(visit: PlatformVisit) -> dict[str, Any]:
     return {"fleet": visit.overview.fleet(visit.session.reach)}
 
 
+def _tickets(visit: PlatformVisit) -> dict[str, Any]:
+    # A run belongs to a ticket, and to no repository: a session for some repositories shows none.
+    is_open = visit.session.reach.everything
+    runs = visit.overview.tickets() if is_open else ()
+    return {"runs": runs[:MOST_RUNS], "total": len(runs), "is_open": is_open}
+
+
 PLATFORM_PAGES: tuple[PlatformPage, ...] = (
     PlatformPage(path="/", menu="Inbox", template="platform/inbox.html", facts=_inbox, key="i"),
     PlatformPage(path="/board", menu="Board", template="platform/board.html", facts=_board, key="b"),
     PlatformPage(
         path="/repositories", menu="Repositories", template="platform/repositories.html", facts=_repositories, key="r"
     ),
+    PlatformPage(path="/tickets", menu="Tickets", template="platform/tickets.html", facts=_tickets, key="t"),
     PlatformPage(path="/cost", menu="Cost", template="platform/costs.html", facts=_cost, key="c"),
     PlatformPage(path="/workers", menu="Workers", template="platform/workers.html", facts=_workers, key="w"),
 )

@@ -22,6 +22,7 @@ from aop.web.pages.page_routes import refused_page, session_routes
 from aop.web.pages.templates import HEADERS, html_response, render
 from aop.web.platform.metrics import (
     MEDIA_TYPE,
+    METRICS,
     RepositoryFigures,
     build_gauge,
     fleet_gauges,
@@ -42,7 +43,6 @@ from aop.web.platform.platform_pages import (
 NEWS_SECONDS = 0.5
 BEAT_SECONDS = 2.0
 """The page of workers is drawn again with each of these."""
-METRICS = "/metrics"
 
 
 def platform_routes(door: PlatformDoor, title: str, stopping: asyncio.Event) -> list[BaseRoute]:
