@@ -18,6 +18,12 @@ from dbos._dbos import _get_dbos_instance
 
 from aop.adapters.fleet.rules import SHORTEST_PAUSE, pause_after_look, wait_for_notice
 
+_GIVE_BACK = (
+    "UPDATE dbos.workflow_status SET status = 'ENQUEUED', owner_xid = NULL, started_at_epoch_ms = NULL,"
+    " updated_at = (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+    " WHERE status = 'PENDING' AND owner_xid = %s AND workflow_uuid <> ALL(%s::text[])"
+)
+
 
 class Claims:
     """Takes runs while there are free places, until told to stop."""
@@ -32,6 +38,8 @@ class Claims:
         self._version = version
         self._wake = threading.Event()
         self._stopped = threading.Event()
+        self._unheard: dict[str, list[str]] = {}
+        """The tokens of claims without an answer; of each, the runs that were begun all the same."""
 
     def wake(self) -> None:
         """Look soon: a run waits, or a place is free again."""
@@ -68,16 +76,27 @@ class Claims:
 
     def _claim(self, name: str) -> None:
         database = _internals("_sys_db")
+        self._give_back(database)
         queue = database.get_queue(name)
         if queue is None:
             return
         setattr(queue, "_worker_concurrency", self._places)  # noqa: B010 - the limit in the database is for all workers
         owner = str(uuid4())
+        begun = self._unheard[owner] = []
         claimed, _ = database.start_queued_workflows(
             queue, self._executor, self._version, None, self.busy(), owner_xid=owner
         )
         for status in database.get_workflow_statuses(claimed) if claimed else ():
+            begun.append(status["workflow_uuid"])
             execute_dequeued_workflow(_get_dbos_instance(), status, owner)
+        del self._unheard[owner]
+
+    def _give_back(self, database: Any) -> None:
+        """Put runs back that the database gave to this worker, while the answer was lost with the connection."""
+        for owner, begun in list(self._unheard.items()):
+            with database.engine.begin() as connection:
+                connection.exec_driver_sql(_GIVE_BACK, (owner, begun))
+            del self._unheard[owner]
 
 
 def _internals(name: str) -> Any:
