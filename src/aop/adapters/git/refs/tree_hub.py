@@ -6,6 +6,7 @@ committed. A ref is named after both, and is never moved: it does not matter who
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -35,10 +36,16 @@ class TreeHub(Hub):
     ) -> None:
         super().__init__(git, environ, url, flush_objects)
         self._repository = repository
+        self._publishing = threading.Lock()
         self._known: set[str] = set()
 
     def publish(self, states: Iterable[FeatureState]) -> None:
         """Have the work of features at the hub. Raises: HubUnavailable; Fault once a base branch was moved."""
+        # Two features with the same tree on the same base are one ref: the second finds it there.
+        with self._publishing:
+            self._publish(states)
+
+    def _publish(self, states: Iterable[FeatureState]) -> None:
         missing = self._missing(states)
         if not missing:
             return
