@@ -32,6 +32,7 @@ class WorkerProcess:
         self.errors = home / "errors"
         self._before = self.errors.stat().st_size if self.errors.exists() else 0
         """What an earlier process of this name has said."""
+        self.cache = home / ".cache/aop/worker"
         self._platform = platform
         command = [*prefix, sys.executable, "-m", "aop.cli.main", "worker", "--label", f"name={name}", *words]
         environ = {"HOME": str(home), **env}
@@ -135,6 +136,8 @@ class Platform:
                 worker.process.kill()
             worker.process.wait()
         self._workers = []
+        # Workers of the next test would lead what this one has left.
+        self.rows("DELETE FROM fleet.repositories")
         # The next test shares the database, and one that was killed a moment ago would count as live.
         self.rows("UPDATE fleet.workers SET gone = clock_timestamp() WHERE gone IS NULL")
 

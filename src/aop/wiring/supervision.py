@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Literal, NoReturn
 
+import msgspec
 from msgspec import Struct
 
 from aop.adapters.machine.clock import new_id
@@ -14,12 +16,13 @@ from aop.adapters.machine.supervisor_lease import LeaseHolder, SupervisorLease
 from aop.adapters.models.metering.usage_files import UsageFiles
 from aop.adapters.processes.orphans import end_orphans
 from aop.adapters.reporting.notifications import Notifications
-from aop.core.errors import Refusal
+from aop.core.errors import Fault, HubUnavailable, Json, Refusal
 from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.core.run import Engine
 from aop.kernel.features.endings import ending_of
 from aop.kernel.features.specs import dependencies_of, spec_text
+from aop.kernel.gateway.principals import SUPERVISOR
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.documents.runs import NewestRun, RunProvider
 from aop.kernel.record.documents.usage import OpenTurn, Usage
@@ -154,7 +157,8 @@ def supervise(
         )
         made.supervisor.submit(features, {**left, **plan.depends_on})
         callbacks.ready()
-        made.supervisor.supervise(until=until, stopped=is_over, report=callbacks.report)
+        report = _with_merges_elsewhere(app, callbacks.report)
+        made.supervisor.supervise(until=until, stopped=is_over, report=report)
         if is_over():
             callbacks.leave(None)
         made.engine.close()
@@ -192,13 +196,67 @@ def build_supervision(
 def take_over(app: App, lease: SupervisorLease, wanted: Sequence[FeatureId]) -> None:
     """Begin a new epoch and sign the lease; an older supervisor that lost its lock can then change nothing."""
     app.gateway.lead()
-    if app.hub is not None:
-        kernel = app.gateway.kernel
-        with app.record.read() as view:
-            states = tuple(view.all(FeatureState))
-        app.hub.fetch_work(states)
-        app.hub.bring_base(kernel.config().policy.worktree.base_branch, states)
+    _bring_work(app)
     lease.sign(LeaseHolder(pid=os.getpid(), since=app.gateway.kernel.now(), features=tuple(wanted)))
+
+
+def _bring_work(app: App) -> None:
+    """Have the work of other machines here, and the base branch where their merges left it."""
+    if app.hub is None:
+        return
+    with app.record.read() as view:
+        states = tuple(view.all(FeatureState))
+    app.hub.fetch_work(states)
+    app.hub.bring_base(app.gateway.kernel.config().policy.worktree.base_branch, states)
+
+
+def _with_merges_elsewhere(app: App, report: Callable[[], None]) -> Callable[[], None]:
+    """Return a report on each pass that first brings the merges of other machines here, when there are new ones."""
+    if app.hub is None:
+        return report
+    with app.record.read() as view:
+        seen = newest_seq(view)
+
+    def follow() -> None:
+        nonlocal seen
+        with app.record.read() as view:
+            newest = newest_seq(view)
+            is_merged = any(view.journal(after=seen, kinds=("feature_merged",)))
+        # If the hub is out of reach, it is tried again at the next pass.
+        with suppress(HubUnavailable):
+            if is_merged:
+                _bring_work(app)
+            seen = newest
+        report()
+
+    return follow
+
+
+def record_order(app: App, plan: RunPlan) -> None:
+    """Record a run that another process leads: its features, agents and limits."""
+    features = [*_left_elsewhere(app), *(feature.feature_id for feature in plan.features)]
+    order: dict[str, Json] = {
+        "run": app.gateway.kernel.new_id("run"),
+        "started_by": app.person.actor,
+        "features": list(dict.fromkeys(features)),
+        "providers": msgspec.to_builtins(plan.choices),
+        "limits": msgspec.to_builtins(plan.limits),
+        "failing_base": plan.failing_base[:2000],
+    }
+    answer = app.gateway.call(SUPERVISOR, "run.began", {"order": order})
+    if answer.error is not None:
+        raise Fault(f"The order of the run cannot be recorded: {answer.error['message']}")
+
+
+def plan_of_newest_run(app: App) -> RunPlan:
+    """Return the newest run as another process goes on with it. Raises: as `plan_run`."""
+    with app.record.read() as view:
+        newest = view.get(NewestRun, NewestRun.key)
+    if newest is None:
+        return plan_run(app, ProviderPreference())
+    facts = newest.facts
+    plan = plan_run(app, ProviderPreference(), max_active=facts.limits.get("active_features"), before=facts.providers)
+    return msgspec.structs.replace(plan, failing_base=facts.failing_base)
 
 
 def _left_elsewhere(app: App) -> dict[FeatureId, tuple[FeatureId, ...]]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import cast
 
 from aop.adapters.machine.supervisor_lease import FileLeases, LeaseHolder, SupervisorLease, SupervisorLeases
+from aop.adapters.storage.record.choice import place_of
 from aop.core.errors import NoSupervisor, SupervisorRunning
 from aop.kernel.record.documents.runs import WorkRequest
 from aop.kernel.record.port import Record
@@ -42,9 +43,9 @@ def stop_supervisor(leases: SupervisorLeases) -> LeaseHolder | None:
     holder = leases.holder()
     if holder is None or not holder.pid:
         return None
-    if holder.host:
-        leases.ask_to_stop()
-    else:
+    # Also for a process here: a worker that leads would otherwise begin again.
+    leases.ask_to_stop()
+    if not holder.host:
         with suppress(ProcessLookupError):
             os.kill(holder.pid, signal.SIGTERM)
     deadline = time.monotonic() + TIMEOUT_SECONDS
@@ -70,6 +71,29 @@ def _taken(leases: SupervisorLeases, held: ExitStack, *, stands_by: bool) -> Sup
             if not stands_by:
                 raise
         time.sleep(STANDBY_SECONDS)
+
+
+def is_led_by_workers(app: App) -> bool:
+    """Tell whether a worker of the platform would lead this repository, so that a command can leave it to one."""
+    place = place_of(app.root, app.settings.environ)
+    if place is None or app.hub is None or place.worker:
+        return False
+    # A record on SQLite pays nothing for this.
+    from aop.adapters.fleet.connections import connect
+    from aop.adapters.fleet.leads import directory
+
+    with connect(place.url) as connection:
+        return directory.is_led_by_workers(connection, place.name)
+
+
+def leave_to_worker(app: App, lease: SupervisorLease) -> None:
+    """Let a worker of the platform lead this repository."""
+    from aop.adapters.fleet.connections import connect, platform_address
+    from aop.adapters.fleet.leads.directory import tell_leads
+
+    lease.leave_to_worker()
+    with connect(platform_address(app.settings.environ)) as connection:
+        tell_leads(connection)
 
 
 def await_requests_taken(app: App, features: Sequence[str]) -> None:

@@ -16,6 +16,7 @@ from dbos import DBOS
 from dbos._core import execute_dequeued_workflow
 from dbos._dbos import _get_dbos_instance
 
+from aop.adapters.fleet.platform_shape import LEADS
 from aop.adapters.fleet.rules import SHORTEST_PAUSE, pause_after_look, wait_for_notice
 
 _GIVE_BACK = (
@@ -31,7 +32,9 @@ class Claims:
     def __init__(
         self, queues: Sequence[str], places: int, workers: Callable[[], int], executor: str, version: str
     ) -> None:
-        self._queues = tuple(queues)
+        self._queues = tuple(name for name in queues if name != LEADS)
+        self._looks = len(queues)
+        """Into how many queues this worker looks, here and elsewhere."""
         self._places = places
         self._workers = workers
         self._executor = executor
@@ -55,10 +58,14 @@ class Claims:
         self._stopped.set()
         self._wake.set()
 
+    def pause(self) -> float:
+        """Return how long this worker looks into no queue after a look."""
+        return pause_after_look(self._workers(), self._looks)
+
     def take(self) -> None:
         """Look into the queues until stopped; all workers together never look more often than they may."""
         while not self._stopped.is_set():
-            pause = pause_after_look(self._workers(), len(self._queues))
+            pause = self.pause()
             if self._stopped.wait(pause):
                 return
             self._wake.wait(wait_for_notice(pause))

@@ -10,7 +10,8 @@ import psycopg
 from msgspec import Struct
 
 from aop.adapters.fleet.connections import Connection, connect, engine_address, first_line, refuse_pooler, shown_address
-from aop.adapters.fleet.platform_shape import APPLICATION, MIGRATIONS, QUEUES, ROLES, RUNS
+from aop.adapters.fleet.leads.due_repositories import NUMBERS
+from aop.adapters.fleet.platform_shape import APPLICATION, LEADS, MIGRATIONS, QUEUES, ROLES, RUNS
 from aop.adapters.fleet.rules import DEAD_SECONDS
 from aop.adapters.storage.record.postgres.leadership import IS_LIVING
 from aop.adapters.storage.record.postgres.place import Place
@@ -124,9 +125,11 @@ class Platform:
             " WHERE q.application_name = %s GROUP BY q.name ORDER BY q.name",
             (None if repositories is None else list(repositories),) * 2 + (APPLICATION,),
         ).fetchall()
+        # Nothing is queued for leads: what waits is in the records.
+        leads = self.connection.execute(NUMBERS).fetchone() or (0, 0, 0)
         return tuple(
             QueueRow(name=name, waiting=waiting, running=running, oldest_seconds=round(float(oldest), 1))
-            for name, waiting, running, oldest in rows
+            for name, waiting, running, oldest in sorted([*rows, (LEADS, *leads)])
         )
 
     def repositories(self) -> tuple[RepositoryRow, ...]:

@@ -13,6 +13,8 @@ APPLICATION = "aop-fleet"
 VERSION = f"runs-{RUNS}"
 QUEUES = ("gates", "agents", "tickets")
 """The queues of the platform: what can be asked for from other machines."""
+LEADS = "leads"
+"""Repositories that need a leader: nothing is queued for them, workers look for them in the record."""
 QUEUED, ENDED = "aop_queued", "aop_ended"
 """The channels on which the database tells of runs that wait, and of runs that ended."""
 CALLED, ANSWERED = "aop_called", "aop_answered"

@@ -12,8 +12,12 @@ from msgspec import Struct
 
 from aop.adapters.fleet.clones import Clones
 from aop.adapters.fleet.connections import platform_address, refuse_pooler
+from aop.adapters.fleet.leads.lead_clones import LeadClones
+from aop.adapters.fleet.leads.lead_process import LeadProcess
+from aop.adapters.fleet.leads.leads import Leads, environment_of
 from aop.adapters.fleet.liveness import Liveness, WorkerIdentity
 from aop.adapters.fleet.platform import Platform
+from aop.adapters.fleet.platform_shape import LEADS
 from aop.adapters.fleet.runs.run_context import RunContext, RunKind, without_database
 from aop.adapters.fleet.worker_engine import WorkerEngine
 from aop.adapters.processes.orphans import end_orphans
@@ -56,6 +60,7 @@ class Worker:
         self._environ = without_database(environ)
         self._engine = WorkerEngine(url, identity.id, options.queues, options.places, lambda: self.liveness.workers)
         self._ended = threading.Event()
+        self._leads = self._made_leads(environ)
 
     def run(self) -> None:
         """Work until told to end, or until the platform has runs of another shape."""
@@ -72,13 +77,17 @@ class Worker:
             say=self._say,
         )
         self._engine.start({name: kind(context) for name, kind in self._kinds.items()})
-        self.liveness.on_queued, self.liveness.busy = self._engine.claims.wake, self._engine.claims.busy
+        if self._leads is not None:
+            self._leads.start()
+        self.liveness.on_queued, self.liveness.busy = self._wake, self._busy
         self.liveness.forget, self.liveness.judges = self._engine.forget, True
         self._engine.claims.wake()
         self._say(f"Worker {self.liveness.id} takes {', '.join(self._options.queues)}, {self._options.places} at once.")
         while not self._ended.wait(0.2):
             if self.liveness.drains or self.liveness.platform_runs is not None:
                 break
+        if self._leads is not None:
+            self._leads.stop()
         self._engine.drain()
         self.liveness.leave()
         self._engine.close()
@@ -86,6 +95,33 @@ class Worker:
     def end(self) -> None:
         """End as soon as the active runs have ended."""
         self._ended.set()
+
+    def _wake(self) -> None:
+        self._engine.claims.wake()
+        if self._leads is not None:
+            self._leads.wake()
+
+    def _busy(self) -> int:
+        return self._engine.claims.busy() + (self._leads.busy() if self._leads is not None else 0)
+
+    def _made_leads(self, environ: Mapping[str, str]) -> Leads | None:
+        """Return what leads repositories here; None if that was not asked for."""
+        if LEADS not in self._options.queues:
+            return None
+        worker, clones = self.liveness.id, LeadClones(self._options.cache / LEADS, self._environ)
+
+        def begin(name: str, hub: str) -> LeadProcess:
+            root, lock = clones.ready(name, hub)
+            return LeadProcess(root, environment_of(environ, name, hub, worker), lock)
+
+        return Leads(
+            self._engine.ask,
+            begin,
+            worker=worker,
+            places=self._options.places,
+            pause=self._engine.claims.pause,
+            say=self._say,
+        )
 
 
 def _check_platform(url: str) -> None:

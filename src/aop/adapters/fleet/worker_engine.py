@@ -96,6 +96,13 @@ class WorkerEngine:
             done = connection.exec_driver_sql(sql, values)
             return [tuple(row) for row in done] if done.returns_rows else []
 
+    def ask(self, sql: str, values: Sequence[Any], /) -> Sequence[Sequence[Any]] | None:
+        """Return the rows of a statement, or None if the database does not answer."""
+        try:
+            return self.rows(sql, *values)
+        except SQLAlchemyError:
+            return None
+
     def forget(self, runs: Sequence[str]) -> None:
         """Remove runs that ended long ago: their leader did not live to do it."""
         DBOS.delete_workflows(list(runs))

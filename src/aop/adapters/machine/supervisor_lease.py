@@ -49,6 +49,12 @@ class SupervisorLease(Protocol):
     def end(self) -> None:
         """Let others lead; it also ends with its process."""
 
+    def stop(self) -> None:
+        """Say that a person ended it: no worker takes the place."""
+
+    def leave_to_worker(self) -> None:
+        """Let a worker take the place, as if this process had died."""
+
 
 class SupervisorLeases(Protocol):
     """The lease of one repository, as seen by any process."""
@@ -98,6 +104,12 @@ class FileLease:
         """Do nothing."""
 
     def end(self) -> None:
+        """Do nothing."""
+
+    def stop(self) -> None:
+        """Do nothing: no worker leads a record that is a file."""
+
+    def leave_to_worker(self) -> None:
         """Do nothing."""
 
     def sign(self, holder: LeaseHolder) -> None:

@@ -42,6 +42,9 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     with open_app(arguments) as app:
         rules = app.gateway.kernel.config().policy.merge_policy
         follow = _follows(rules, arguments, terminal)
+        if app.hub is not None:
+            # Another machine may have led it, and has its worktree.
+            call_tool(app, "repo.ensure_worktree", {"feature_id": arguments.feature})
         token = arguments.token
         if token is None and rules.require_user_approval and (arguments.yes or terminal.is_interactive):
             question = None if arguments.yes else f"Approve this tree of {arguments.feature} and merge it?"

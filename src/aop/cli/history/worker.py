@@ -57,14 +57,15 @@ def _drain(worker: str | None, terminal: Terminal) -> int:
 
 
 def _work(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from aop.adapters.fleet.platform_shape import QUEUES
+    from aop.adapters.fleet.platform_shape import LEADS, QUEUES
     from aop.adapters.fleet.worker import Worker, WorkerOptions
     from aop.wiring.build import make_ready_for_threads
 
     queues = tuple(dict.fromkeys(arguments.queues.split(",")))
-    unknown = [name for name in queues if name not in QUEUES]
+    known = (*QUEUES, LEADS)
+    unknown = [name for name in queues if name not in known]
     if unknown:
-        raise InvalidCliArgs(f"There is no queue `{unknown[0]}`.", hint=f"There is: {', '.join(QUEUES)}")
+        raise InvalidCliArgs(f"There is no queue `{unknown[0]}`.", hint=f"There is: {', '.join(known)}")
     if not 1 <= arguments.places <= MOST_PLACES:
         raise InvalidCliArgs(f"A worker has 1 to {MOST_PLACES} places, not {arguments.places}.")
     options = WorkerOptions(
@@ -89,7 +90,7 @@ def _kinds(queues: tuple[str, ...]) -> dict[str, RunKind]:
         "agents": ("turn", _turn_runs),
         "tickets": ("ticket", _ticket_runs),
     }
-    return dict(of_queue[name] for name in queues)
+    return dict(of_queue[name] for name in queues if name in of_queue)
 
 
 def _gate_runs(context: RunContext) -> Perform:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 
 from aop.adapters.machine.supervisor_lease import LeaseHolder
+from aop.adapters.storage.record.choice import WORKER
 from aop.cli.run.supervision.arguments import add_supervision_arguments
 from aop.cli.run.supervision.supervise import plan_of, start_run
+from aop.cli.run.supervision.worker_lead import lead_for_worker
 from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import SupervisorRunning
@@ -24,7 +27,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """End pauses; supervise the unfinished features unless a supervisor is running."""
+    """End pauses; supervise the unfinished features unless a supervisor is running. A worker's process only leads."""
+    if worker := os.environ.get(WORKER):
+        return lead_for_worker(arguments, worker, terminal)
     with open_app(arguments) as app:
         holder = None if arguments.standby else lease_holder(app.root, app.record)
         if holder is not None:

@@ -8,6 +8,8 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 
 from aop.adapters.fleet.connections import Connection
+from aop.adapters.fleet.platform_shape import LEADS, QUEUED
+from aop.adapters.fleet.rules import DEAD_SECONDS
 from aop.adapters.storage.record.postgres.leadership import IS_LIVING
 from aop.core.errors import InvalidCliArgs, RepositoryBusy, RepositoryNameTaken, UnknownRepository
 from aop.core.text.counts import count
@@ -71,6 +73,26 @@ class Directory:
             (name,),
         ).fetchone()
         return f"it has {count(row[0], 'unfinished feature')}" if row is not None and row[0] else ""
+
+
+def is_led_by_workers(connection: Connection, name: str) -> bool:
+    """Tell whether a living worker would lead a repository."""
+    row = connection.execute(
+        "SELECT to_regclass('fleet.leads') IS NOT NULL AND has_table_privilege('fleet.repositories', 'SELECT')"
+    ).fetchone()
+    if row is None or not row[0]:
+        return False
+    found = connection.execute(
+        "SELECT 1 FROM fleet.repositories r, fleet.workers w WHERE r.name = %s AND %s = ANY(w.queues)"
+        " AND w.gone IS NULL AND NOT w.drains AND w.beat > clock_timestamp() - make_interval(secs => %s) LIMIT 1",
+        (name, LEADS, DEAD_SECONDS),
+    )
+    return found.fetchone() is not None
+
+
+def tell_leads(connection: Connection) -> None:
+    """Tell the workers that a repository needs a leader."""
+    connection.execute("SELECT pg_notify(%s, %s)", (QUEUED, LEADS))
 
 
 def name_in(hub: str) -> str:

@@ -11,6 +11,7 @@ import msgspec
 from aop.adapters.machine.background import run_in_background
 from aop.adapters.machine.supervisor_lease import SupervisorLease
 from aop.adapters.processes.orphans import end_children
+from aop.adapters.storage.record.choice import WORKER
 from aop.cli.run.supervision.arguments import preference_of
 from aop.cli.run.supervision.base_gates import check_base_gates
 from aop.cli.run.supervision.progress import Progress
@@ -18,14 +19,21 @@ from aop.cli.run.supervision.run_report import FeatureCounts, print_facts, read_
 from aop.cli.run.supervision.signals import Stopping, stop_on_signals
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.mcp_server import serve_mcp
-from aop.cli.shell.repository import open_app
+from aop.cli.shell.repository import call_tool, open_app
 from aop.cli.shell.terminal import Terminal
 from aop.core.errors import Interrupted, InvalidCliArgs, Refusal, SupervisorReplaced
 from aop.core.text.counts import count
 from aop.wiring.build import SPAN_ENDPOINTS, App
 from aop.wiring.spec_intake import Intake
-from aop.wiring.supervision import RunCallbacks, RunPlan, plan_run, providers_of_newest_run, supervise
-from aop.wiring.supervisor_lease import leases_of, take_lease
+from aop.wiring.supervision import (
+    RunCallbacks,
+    RunPlan,
+    plan_run,
+    providers_of_newest_run,
+    record_order,
+    supervise,
+)
+from aop.wiring.supervisor_lease import is_led_by_workers, leases_of, leave_to_worker, take_lease
 
 
 def plan_of(app: App, arguments: argparse.Namespace, intake: Intake | None = None) -> RunPlan:
@@ -59,7 +67,9 @@ def start_run(
         plan = msgspec.structs.replace(plan, failing_base=check_base_gates(app, arguments, terminal, names))
         before()
         if arguments.wait:
-            return _supervise(app, plan, lease, terminal)
+            return supervise_here(app, plan, lease, terminal)
+        if is_led_by_workers(app):
+            return _leave_to_worker(app, plan, lease, terminal)
         lease.leave_to_child()
         app.close()
         return run_in_background(
@@ -69,16 +79,27 @@ def start_run(
         )
 
 
+def _leave_to_worker(app: App, plan: RunPlan, lease: SupervisorLease, terminal: Terminal) -> int:
+    record_order(app, plan)
+    names = [feature.feature_id for feature in plan.features]
+    for name in names:
+        call_tool(app, "run.add", {"feature_id": name, "depends_on": list(plan.depends_on.get(name, ()))})
+    leave_to_worker(app, lease)
+    what = count(len(names), "feature") if names else "the unfinished features"
+    message = f"A worker of the platform leads {what}. Look with: aop status, aop inbox"
+    return terminal.done({"pid": None, "features": list(names)}, message)
+
+
 def _in_child(arguments: argparse.Namespace, plan: RunPlan, lease: SupervisorLease, ready: Callable[[], None]) -> int:
     with open_app(arguments) as app:
         lease.go_on(leases_of(app.root, app.record))
         try:
-            return _supervise(app, plan, lease, Terminal(json=False), ready=ready, until="ended")
+            return supervise_here(app, plan, lease, Terminal(json=False), ready=ready, until="ended")
         finally:
             lease.end()
 
 
-def _supervise(
+def supervise_here(
     app: App,
     plan: RunPlan,
     lease: SupervisorLease,
@@ -87,6 +108,7 @@ def _supervise(
     ready: Callable[[], None] = lambda: None,
     until: Literal["settled", "ended"] = "settled",
 ) -> int:
+    """Supervise in this process, until nothing can continue without a person, or every feature has ended."""
     progress = Progress(terminal, [feature.feature_id for feature in plan.features])
     with stop_on_signals() as stopping:
         callbacks = RunCallbacks(
@@ -95,7 +117,7 @@ def _supervise(
             serve_mcp=serve_mcp,
             is_stopped=stopping.asked,
             report=FeatureCounts(app, terminal),
-            leave=lambda lost: _leave(stopping, terminal, lost),
+            leave=lambda lost: _leave(stopping, None if WORKER in app.settings.environ else lease, terminal, lost),
             ready=ready,
         )
         end = supervise(app, plan, lease, callbacks, until=until)
@@ -103,9 +125,14 @@ def _supervise(
     return print_facts(facts, terminal)
 
 
-def _leave(stopping: Stopping, terminal: Terminal, lost: Refusal | None) -> NoReturn:
+def _leave(
+    stopping: Stopping, lease: SupervisorLease | None, terminal: Terminal, lost: Refusal | None
+) -> NoReturn:
+    """End at once; a person who ends a run of their own has stopped it, and its lease says so."""
     code = Exit.WAITING
     if stopping.asked():
+        if lease is not None:
+            lease.stop()
         terminal.refused(Interrupted("Stopped.", hint="Continue with: aop resume"))
     elif lost is not None:
         lost.next_action = "Nothing that was recorded is lost. When this is mended, continue with: aop resume"

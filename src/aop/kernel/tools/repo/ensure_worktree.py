@@ -25,6 +25,9 @@ def ensure_worktree(call: Call, arguments: ChangeArguments) -> Outcome:
     """Create a missing worktree, check out the feature's tree, and set it up."""
     kernel = call.kernel
     with held_feature(kernel, arguments) as state:
+        if kernel.is_shared and kernel.git.branches.head(state.branch) is None:
+            # Another machine made it.
+            kernel.git.branches.create(state.branch, state.base_commit)
         folder = kernel.git.worktrees.ensure(state.feature_id, state.branch)
         note_quarantined(call, state.feature_id, kernel.git.worktrees.show_tree(state.feature_id, state.tree))
         set_up_checkout(call, copy_fields(SetupTarget, state, folder=folder, logs=""), kernel.config().policy)

@@ -7,6 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from aop.core.ids import FEATURE_ID_PATTERN, FeatureId, feature_id
+from aop.kernel.features.specs import share_spec
 from aop.kernel.features.work_requests import request_work
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, committed, the_feature
 from aop.kernel.gateway.role_sets import COORDINATORS
@@ -32,6 +33,7 @@ def add(call: Call, arguments: AddArguments, tx: Transaction) -> Outcome:
     if arguments.expected_version is not None:
         the_feature(tx, arguments)
     depends_on = tuple(feature_id(other) for other in arguments.depends_on)
+    share_spec(tx, call.kernel, name)
     request_work(tx, call, name, depends_on=depends_on)
     tx.append(call.event("feature_wanted", name, depends_on=list(depends_on)))
     return AddResult(feature_id=name, depends_on=depends_on)

@@ -150,6 +150,17 @@ class PostgresLease:
             session.execute("UPDATE aop.leaders SET ended = true WHERE token = ?", (self.token,))
             session.commit()
 
+    def stop(self) -> None:
+        # On a connection of its own: the threads of a process that ends may hold all others.
+        with suppress(psycopg.Error, Refusal), self._database.connected() as connection:
+            connection.execute("UPDATE aop.leaders SET stop = true WHERE token = %s", (self.token,))
+
+    def leave_to_worker(self) -> None:
+        self._pause()
+        with self._database.session() as session:
+            session.execute("UPDATE aop.leaders SET beat = '-infinity', stop = false WHERE token = ?", (self.token,))
+            session.commit()
+
     def sign(self, holder: LeaseHolder) -> None:
         with self._database.session() as session:
             session.execute("UPDATE aop.leaders SET note = ? WHERE token = ?", (self.note(holder), self.token))
