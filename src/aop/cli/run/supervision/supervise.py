@@ -125,9 +125,7 @@ def supervise_here(
     return print_facts(facts, terminal)
 
 
-def _leave(
-    stopping: Stopping, lease: SupervisorLease | None, terminal: Terminal, lost: Refusal | None
-) -> NoReturn:
+def _leave(stopping: Stopping, lease: SupervisorLease | None, terminal: Terminal, lost: Refusal | None) -> NoReturn:
     """End at once; a person who ends a run of their own has stopped it, and its lease says so."""
     code = Exit.WAITING
     if stopping.asked():
