@@ -157,8 +157,7 @@ def supervise(
         )
         made.supervisor.submit(features, {**left, **plan.depends_on})
         callbacks.ready()
-        report = _with_merges_elsewhere(app, callbacks.report)
-        made.supervisor.supervise(until=until, stopped=is_over, report=report)
+        made.supervisor.supervise(until=until, stopped=is_over, report=_with_merges_elsewhere(app, callbacks.report))
         if is_over():
             callbacks.leave(None)
         made.engine.close()
