@@ -20,6 +20,7 @@ from aop.kernel.ports.git import Author, Git
 from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
 
 _AUTHOR = Author(name="AOP", email="aop@localhost")
+_TEXT = "The tree of a feature\n"
 _WHEN = datetime(2026, 1, 1, tzinfo=UTC)
 """One for all, so that the same tree on the same base is the same commit."""
 _BATCH = 200
@@ -103,8 +104,7 @@ class TreeHub(Hub):
         merged = _merge_of(state)
         if merged is not None:
             return merged
-        message = f"The tree of `{state.feature_id}`\n"
-        return self._repository.objects.commit(state.tree, [state.base_commit], message, when=_WHEN, author=_AUTHOR)
+        return self._repository.objects.commit(state.tree, [state.base_commit], _TEXT, when=_WHEN, author=_AUTHOR)
 
 
 def _merge_of(state: FeatureState) -> CommitId | None:
