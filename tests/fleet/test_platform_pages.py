@@ -11,6 +11,7 @@ import httpx2
 import psycopg
 import pytest
 
+from aop.adapters.fleet.connections import server_identity
 from tests.adapters.storage.postgres_clusters import PASSWORD, running_cluster_at
 from tests.fleet.platform_servers import Managed, PlatformServer, environ_of, platform_server
 from tests.tickets.local_worlds import KEY
@@ -254,6 +255,38 @@ def test_a_delivery_waits_once_in_the_queue_of_tickets_and_only_a_session_for_al
         every["aop_queue_waiting", (("queue", "tickets"),)],
         some["aop_queue_waiting", (("queue", "tickets"),)],
     ) == (1, 0)
+    # How many repositories need a leader is told only to those who may see all of them.
+    leads = ("aop_queue_waiting", (("queue", "leads"),))
+    assert (leads in every, leads in some) == (True, False)
+
+
+def test_a_delivery_that_a_server_stored_and_did_not_queue_is_queued_by_the_next(
+    cluster: str, server: PlatformServer, tmp_path: Path
+) -> None:
+    waiting = ("aop_queue_waiting", (("queue", "tickets"),))
+    with platform_server(tmp_path / "first", cluster, **HOOKS) as first:
+        before = parsed(first.metrics(first.token("--all-repositories")).text)[waiting]
+    with psycopg.connect(cluster, autocommit=True) as connection:
+        connection.execute(
+            "INSERT INTO fleet.ticket_runs (run_id, kind, ticket, state, began)"
+            " VALUES ('run-stored', 'scaffold', %s, 'active', '2026-01-01T00:00:00.000Z')",
+            (f"{KEY}9",),
+        )
+    with platform_server(tmp_path / "next", cluster, **HOOKS) as following:
+        assert parsed(following.metrics(following.token("--all-repositories")).text)[waiting] == before + 1
+
+
+def test_keys_and_tokens_of_a_server_are_those_of_one_database() -> None:
+    assert server_identity("postgresql://ada:a@db/aop") == server_identity("postgresql://bob@db/aop?connect_timeout=3")
+    others = (
+        "postgresql:///aop?host=/run/a",
+        "postgresql:///aop?host=/run/b",
+        "postgresql://u@a:5432,b:5432/aop",
+        "postgresql://u@c:5432,d:5432/aop",
+        "postgresql://db/aop",
+        "postgresql://db/other",
+    )
+    assert len({server_identity(url) for url in others}) == len(others)
 
 
 def test_a_reader_of_the_database_takes_no_delivery_and_says_why(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
 from aop.adapters.storage.record.choice import DATABASE, SCHEMES
 from aop.adapters.storage.record.postgres.place import Place
@@ -35,6 +37,15 @@ def platform_address(environ: Mapping[str, str]) -> str:
 def shown_address(url: str) -> str:
     """Return an address without user, password and options."""
     return Place(url=url, name="", home="").shown
+
+
+def server_identity(url: str) -> str:
+    """Return what of an address says which database it is; not who connects, nor how. Raises: DatabaseUnavailable."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.Error as error:
+        raise DatabaseUnavailable(shown_address(url), first_line(error)) from error
+    return json.dumps([parts.get(name) for name in ("service", "host", "hostaddr", "port", "dbname")])
 
 
 def impatient(url: str) -> str:

@@ -120,16 +120,17 @@ class Platform:
             " count(*) FILTER (WHERE s.status = 'PENDING'), coalesce(extract(epoch FROM clock_timestamp()) * 1000"
             " - min(s.created_at) FILTER (WHERE s.status = 'ENQUEUED'), 0)::float8 / 1000"
             " FROM dbos.queues q LEFT JOIN dbos.workflow_status s ON s.queue_name = q.name"
-            " AND s.status IN ('ENQUEUED', 'PENDING') AND (%s::text[] IS NULL OR EXISTS"
-            " (SELECT 1 FROM unnest(%s::text[]) AS named WHERE starts_with(s.workflow_uuid, named || '/')))"
+            " AND s.status IN ('ENQUEUED', 'PENDING') AND (%s::text[] IS NULL OR q.name <> 'tickets'"
+            " AND regexp_replace(s.workflow_uuid, '/[^/]*$', '') = ANY(%s::text[]))"
             " WHERE q.application_name = %s GROUP BY q.name ORDER BY q.name",
             (None if repositories is None else list(repositories),) * 2 + (APPLICATION,),
         ).fetchall()
-        # Nothing is queued for leads: what waits is in the records.
-        leads = self.connection.execute(NUMBERS).fetchone() or (0, 0, 0)
+        # Nothing is queued for leads: what waits is in the records, of all repositories together.
+        if repositories is None:
+            rows.append((LEADS, *(self.connection.execute(NUMBERS).fetchone() or (0, 0, 0))))
         return tuple(
             QueueRow(name=name, waiting=waiting, running=running, oldest_seconds=round(float(oldest), 1))
-            for name, waiting, running, oldest in sorted([*rows, (LEADS, *leads)])
+            for name, waiting, running, oldest in sorted(rows)
         )
 
     def repositories(self) -> tuple[RepositoryRow, ...]:

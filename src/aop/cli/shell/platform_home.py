@@ -43,11 +43,11 @@ class PlatformHome(Struct, frozen=True, kw_only=True):
 def platform_home(settings: Settings) -> Iterator[PlatformHome]:
     """Open the home of the server of `AOP_DATABASE`. Raises: DatabaseUnavailable, FilesExposed."""
     # Only a platform pays for the driver of its database.
-    from aop.adapters.fleet.connections import platform_address, shown_address
+    from aop.adapters.fleet.connections import platform_address, server_identity, shown_address
 
     url = platform_address(settings.environ)
     title = shown_address(url)
-    folder = state_folder(settings.environ) / FOLDER / sha256_hex(title.encode())[:16]
+    folder = state_folder(settings.environ) / FOLDER / sha256_hex(server_identity(url).encode())[:16]
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     check_private(folder)
     record = SqliteRecord(folder / "record.db")

@@ -62,6 +62,9 @@ def _webhooks(home: PlatformHome) -> Iterator[list[Route]]:
     clock = home.tokens.clock
     with TicketQueue(home.url) as queue:
         refusal = _queue_refusal(home.url, queue)
+        for kind, ticket, run_id in queue.ledger.active() if refusal is None else ():
+            # A server stored it, and did not live to queue it.
+            queue.submit(kind, run_id, ticket)
         intake = WebhookIntake(
             secret=wanted.secret,
             rules=wanted.rules,
