@@ -67,7 +67,7 @@ class LedShop:
 
     def until_turn(self, worker: WorkerProcess) -> None:
         """Wait until an agent works for a worker."""
-        turns = worker.cache / "leads" / self.name / ".aop" / "tmp"
+        turns = worker.cache / "leads~" / self.name / ".aop" / "tmp"
         until(lambda: any(turns.glob("*/in")) or worker.process.poll() is not None, seconds=SECONDS)
 
     def until_ready(self, *names: str) -> None:
@@ -162,7 +162,7 @@ def test_no_agent_sees_the_address_of_the_database(platform: Platform) -> None:
     worker = shop.worker("one")
     shop.run("one")
     shop.until_ready("one")
-    found = (worker.cache / "leads" / shop.name / ".aop").rglob("*.log")
+    found = (worker.cache / "leads~" / shop.name / ".aop").rglob("*.log")
     logs = "".join(path.read_text(errors="replace") for path in found)
     hidden = PASSWORD.translate(str.maketrans("abcdefghijklmnopqrstuvwxyz", "bcdefghijklmnopqrstuvwxyza"))
     assert "PATH=" in logs

@@ -93,6 +93,14 @@ class Platform:
         if shape[1] != RUNS:
             raise WorkerVersion(RUNS, shape[1])
 
+    def check_leading(self) -> None:
+        """Check that the user of the database may lead repositories. Raises: DatabaseRights."""
+        row = self.connection.execute(
+            "SELECT has_schema_privilege('aop', 'USAGE') AND has_table_privilege('fleet.leads', 'INSERT')"
+        ).fetchone()
+        if row is None or not row[0]:
+            raise DatabaseRights("a worker of the queue `leads` reads and writes the record.")
+
     def workers(self) -> tuple[WorkerRow, ...]:
         """Return all workers, those that are gone too, oldest first."""
         rows = self.connection.execute(

@@ -44,7 +44,7 @@ class Worker:
     ) -> None:
         """Take the kinds of runs that its queues hold, by name."""
         url = platform_address(environ)
-        _check_platform(url)
+        _check_platform(url, options.queues)
         self._say = say
         self._kinds = kinds
         self._options = options
@@ -108,7 +108,7 @@ class Worker:
         """Return what leads repositories here; None if that was not asked for."""
         if LEADS not in self._options.queues:
             return None
-        worker, clones = self.liveness.id, LeadClones(self._options.cache / LEADS, self._environ)
+        worker, clones = self.liveness.id, LeadClones(self._options.cache / f"{LEADS}~", self._environ)
 
         def begin(name: str, hub: str) -> LeadProcess:
             root, lock = clones.ready(name, hub)
@@ -124,8 +124,13 @@ class Worker:
         )
 
 
-def _check_platform(url: str) -> None:
-    """Check what a worker relies on. Raises: DatabaseUnavailable, PoolerUnsupported, PlatformMissing, WorkerVersion."""
+def _check_platform(url: str, queues: Sequence[str]) -> None:
+    """Check what a worker relies on.
+
+    Raises: DatabaseUnavailable, PoolerUnsupported, PlatformMissing, WorkerVersion, DatabaseRights.
+    """
     with Platform(url) as platform:
         refuse_pooler(platform.connection, url)
         platform.check()
+        if LEADS in queues:
+            platform.check_leading()

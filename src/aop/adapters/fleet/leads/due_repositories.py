@@ -29,7 +29,8 @@ CLAIM = f"""
     RETURNING repository, (SELECT hub FROM fleet.repositories WHERE name = repository)
 """  # noqa: S608 (constants alone)
 """Claims a repository for a worker, but for some; returns its name and hub."""
-RELEASE = "DELETE FROM fleet.leads WHERE repository = %s AND worker = %s"
+RELEASE = "DELETE FROM fleet.leads WHERE worker = %s AND repository <> ALL(%s)"
+"""Gives up all claims of a worker but those on some repositories."""
 NUMBERS = f"""
     SELECT count(*), (SELECT count(*) FROM fleet.leads WHERE EXISTS ({_LIVING_WORKER})),
         coalesce(extract(epoch FROM clock_timestamp() - min(

@@ -17,7 +17,10 @@ from aop.core.errors import Fault, HubUnavailable
 
 
 class LeadClones:
-    """The clones below one folder; several workers of a machine may share it."""
+    """The clones below one folder; several workers of a machine may share it.
+
+    What lies beside a clone has a `~` in its name, as no repository has.
+    """
 
     def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
         self._folder = folder
@@ -45,7 +48,7 @@ class LeadClones:
         """Return the first clone of a repository that no process works in: one that was frozen may go on in its own."""
         for number in itertools.count(1):
             place = self._folder / (name if number == 1 else f"{name}~{number}")
-            lock = os.open(f"{place}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = os.open(f"{place}~lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -56,7 +59,7 @@ class LeadClones:
         raise AssertionError("unreachable")
 
     def _clone(self, root: Path, hub: str) -> None:
-        beside = root.with_name(f"{root.name}.new")
+        beside = root.with_name(f"{root.name}~new")
         shutil.rmtree(beside, ignore_errors=True)
         self._reach(self._folder, "clone", "--quiet", "--no-tags", "--", hub, str(beside))
         beside.rename(root)

@@ -53,6 +53,7 @@ class Leads:
         self._held_back: dict[str, tuple[float, float]] = {}
         """Of repositories whose leader failed here: until when they are left to others, and for how long."""
         self._wake = threading.Event()
+        self._is_asked_again = threading.Event()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._look_on, name="aop-leads", daemon=True)
 
@@ -62,7 +63,7 @@ class Leads:
 
     def wake(self) -> None:
         """Look soon, also for what failed here before: a person asks for it."""
-        self._held_back.clear()
+        self._is_asked_again.set()
         self._wake.set()
 
     def busy(self) -> int:
@@ -79,13 +80,19 @@ class Leads:
             process.ask_to_end()
         for name, process in ended:
             process.await_end()
-            self._release(name)
+            self._led.pop(name)
+        self._release_others()
 
     def _look_on(self) -> None:
         while not self._stopped.is_set():
             self._wake.wait(max(LOOK_SECONDS, self._pause()))
             self._wake.clear()
+            if self._is_asked_again.is_set():
+                self._is_asked_again.clear()
+                self._held_back.clear()
             self._reap()
+            # Also claims whose answer, or whose end, was lost with a connection.
+            self._release_others()
             while not self._stopped.is_set() and len(self._led) < self._places and self._has_taken_one():
                 pass
 
@@ -94,12 +101,12 @@ class Leads:
             code = process.exit_code()
             if code is None:
                 continue
+            del self._led[name]
             if code:
                 self._hold_back(name, f"its leader ended with {code}: {process.last_words()}")
             else:
                 self._held_back.pop(name, None)
                 self._say(f"{name}: everything has ended.")
-            self._release(name)
 
     def _has_taken_one(self) -> bool:
         now = time.monotonic()
@@ -112,7 +119,7 @@ class Leads:
             self._led[name] = self._begin(name, hub)
         except (Refusal, Fault, OSError) as error:
             self._hold_back(name, str(error))
-            self._release(name)
+            self._release_others()
         else:
             self._say(f"{name}: led by this worker.")
         return True
@@ -123,10 +130,9 @@ class Leads:
         self._held_back[name] = (time.monotonic() + seconds, seconds)
         self._say(f"{name}: {why}")
 
-    def _release(self, name: str) -> None:
-        self._led.pop(name, None)
-        # A claim that stays, because the database is away, ends with this worker.
-        self._ask(RELEASE, (name, self._worker))
+    def _release_others(self) -> None:
+        """Give up the claims on what is not led here; while the database is away they stay until the next look."""
+        self._ask(RELEASE, (self._worker, list(self._led)))
 
 
 def environment_of(environ: Mapping[str, str], name: str, hub: str, worker: str) -> dict[str, str]:

@@ -113,8 +113,8 @@ class RunQueue:
                         # What ended before is not told again.
                         waiting.set()
                     for notice in connection.notifies():
-                        if notice.payload in self._told:
-                            self._told[notice.payload].set()
+                        if (waiting_for := self._told.get(notice.payload)) is not None:
+                            waiting_for.set()
             except psycopg.Error:
                 time.sleep(LOOK_SECONDS)
 
@@ -126,7 +126,7 @@ class RunQueue:
         watch = _Watch(self.connection, self._queue, run, on_look)
         try:
             while not watch.is_over():
-                if watch.is_alone():
+                if watch.is_taken_back():
                     self.remove(run)
                     return False
                 told.wait(LOOK_SECONDS)
@@ -186,9 +186,15 @@ class _Watch:
             self.close()
             return False
 
-    def is_alone(self) -> bool:
-        """Tell whether the run has waited long without a living worker."""
-        return self._alone_since is not None and time.monotonic() - self._alone_since > ALONE_SECONDS
+    def is_taken_back(self) -> bool:
+        """Take the run back if it has waited long without a living worker, and none has claimed it meanwhile."""
+        if self._alone_since is None or time.monotonic() - self._alone_since <= ALONE_SECONDS:
+            return False
+        try:
+            return self._connection is not None and _is_cancelled(self._connection, self._run)
+        except psycopg.Error:
+            self.close()
+            return False
 
     def close(self) -> None:
         """Close the connection."""
@@ -220,6 +226,12 @@ def _unavailable(connection: Connection, queue: str) -> str:
         (queue, RUNS, DEAD_SECONDS),
     ).fetchone()
     return "" if living else f"no worker for {queue} is live"
+
+
+def _is_cancelled(connection: Connection, run: str) -> bool:
+    """Cancel a run that no worker has; tell whether it was so."""
+    sql = "UPDATE dbos.workflow_status SET status = 'CANCELLED' WHERE workflow_uuid = %s AND status = 'ENQUEUED'"
+    return connection.execute(sql, (run,)).rowcount == 1
 
 
 def _status(connection: Connection, run: str) -> tuple[str, str, int]:

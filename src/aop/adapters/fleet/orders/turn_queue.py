@@ -21,6 +21,8 @@ from aop.core.errors import Json, WorkerFailed
 from aop.core.ids import CommitId
 from aop.kernel.ports.fleet import LeaderSide, TurnRun
 
+STOP = "INSERT INTO fleet.stops (run, reason) VALUES (%s, %s) ON CONFLICT DO NOTHING"
+
 
 class TurnQueue:
     """Implements `aop.kernel.ports.fleet.TurnWorkers` on the queues of the platform."""
@@ -42,8 +44,14 @@ class TurnQueue:
         look = _Look(run, leader)
         try:
             answer = self._runs.answer(run, payload, on_wait=lambda: None, on_look=look)
-        finally:
+        except WorkerFailed:
             self._remove(run)
+            raise
+        except BaseException:
+            # Nobody waits for it any more: its worker ends it, and the judge of the workers removes it.
+            self._stop(run)
+            raise
+        self._remove(run)
         return TurnRun(answer=answer, attempts=look.attempts)
 
     def _stop_others(self, turns: str, run: str) -> None:
@@ -58,6 +66,10 @@ class TurnQueue:
                 connection.execute(sql, ("Another turn of this role has begun.", turns, run))
         except psycopg.Error as error:
             raise WorkerFailed(f"The queue of agents cannot be used: {first_line(error)}") from error
+
+    def _stop(self, run: str) -> None:
+        with suppress(psycopg.Error), self._runs.connection() as connection:
+            connection.execute(STOP, (run, "Its leader no longer waits for it."))
 
     def _remove(self, run: str) -> None:
         """Remove a turn that is over; what stays, because the database is gone, the judge of the workers removes."""
@@ -106,6 +118,5 @@ class _Look:
     def _stop(self, connection: Connection) -> None:
         if self._is_stopped or not (reason := self._leader.stopped()):
             return
-        sql = "INSERT INTO fleet.stops (run, reason) VALUES (%s, %s) ON CONFLICT DO NOTHING"
-        connection.execute(sql, (self._run, reason))
+        connection.execute(STOP, (self._run, reason))
         self._is_stopped = True

@@ -90,11 +90,11 @@ class TicketQueue:
                             report(f"{run_id} is carried out by the worker {worker}.")
                         if (answer := self.ledger.answer(run_id)) is not None:
                             return answer
-                        if status in _OVER:
+                        if status in _OVER or not status:
                             raise WorkerFailed(f"The worker {worker} could not carry out `{run_id}`.")
                         for _notice in connection.notifies(timeout=LOOK_SECONDS, stop_after=1):
                             pass
-            except (psycopg.Error, DatabaseUnavailable, StorageFailed):
+            except (psycopg.OperationalError, psycopg.InterfaceError, DatabaseUnavailable, StorageFailed):
                 # A database that restarts costs nothing but the time.
                 time.sleep(LOOK_SECONDS)
 

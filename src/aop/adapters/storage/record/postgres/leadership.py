@@ -152,7 +152,7 @@ class PostgresLease:
 
     def stop(self) -> None:
         # On a connection of its own: the threads of a process that ends may hold all others.
-        with suppress(psycopg.Error, Refusal), self._database.connected() as connection:
+        with suppress(psycopg.Error, Refusal), self._database.connected(waits=False) as connection:
             connection.execute("UPDATE aop.leaders SET stop = true WHERE token = %s", (self.token,))
 
     def leave_to_worker(self) -> None:

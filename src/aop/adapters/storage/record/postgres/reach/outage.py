@@ -38,8 +38,10 @@ class Outage:
             if self._since is None:
                 self._since = time.monotonic()
                 self._say(f"{refusal.message}. Waiting for it for at most {self._seconds:.0f} s.")
-            if self._is_stopped() or time.monotonic() - self._since > self._seconds:
-                self._leave(refusal)
+            is_over = time.monotonic() - self._since > self._seconds
+        # Not under the lock: who leaves may look for the database once more.
+        if is_over or self._is_stopped():
+            self._leave(refusal)
         time.sleep(LOOK_SECONDS)
 
     def end(self) -> None:
