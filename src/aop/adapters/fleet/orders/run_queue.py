@@ -13,7 +13,7 @@ import psycopg
 from aop.adapters.fleet.connections import Connection, engine_address, first_line, impatient
 from aop.adapters.fleet.platform_shape import APPLICATION, CALLED, ENDED, LARGEST_ANSWER, RUNS, VERSION
 from aop.adapters.fleet.rules import DEAD_SECONDS
-from aop.core.errors import Json, WorkerFailed
+from aop.core.errors import Json, RecordLost, WorkerFailed
 from aop.kernel.ports.fleet import LogPart
 
 T = TypeVar("T")
@@ -39,12 +39,12 @@ class RunQueue:
         self._told: dict[str, threading.Event] = {}
 
     def unavailable(self) -> str:
-        """Return why no worker can take a run now; empty if one can."""
+        """Return why no worker can take a run now; empty if one can. Raises: RecordLost while the database is away."""
         try:
             with self.connection() as connection:
                 return _unavailable(connection, self._queue)
         except psycopg.Error as error:
-            return f"the database does not answer: {first_line(error)}"
+            raise RecordLost(f"The queue of {self._queue} cannot be asked: {first_line(error)}") from error
 
     def answer(
         self, run: str, payload: Mapping[str, Any], *, on_wait: Callable[[], None], on_look: OnLook
@@ -222,8 +222,10 @@ def _unavailable(connection: Connection, queue: str) -> str:
         return "the platform has runs of another shape"
     living = connection.execute(
         "SELECT 1 FROM fleet.workers WHERE gone IS NULL AND NOT drains AND %s = ANY(queues) AND runs = %s"
-        " AND beat > clock_timestamp() - make_interval(secs => %s) LIMIT 1",
-        (queue, RUNS, DEAD_SECONDS),
+        # After a restart of the database, workers have some time to find it again.
+        " AND (beat > clock_timestamp() - make_interval(secs => %s)"
+        " OR pg_postmaster_start_time() > clock_timestamp() - make_interval(secs => %s)) LIMIT 1",
+        (queue, RUNS, DEAD_SECONDS, ALONE_SECONDS),
     ).fetchone()
     return "" if living else f"no worker for {queue} is live"
 
