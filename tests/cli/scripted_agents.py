@@ -95,10 +95,10 @@ elif manner in ("line", "same") and os.path.exists(LINES if manner == "line" els
     lines = "".join(f"-{line}\\n" for line in old) + "".join(f"+{line}\\n" for line in new)
     diff = f"--- a/{name}\\n+++ b/{name}\\n@@ -1,{len(old)} +1,{len(new)} @@\\n{lines}"
     print(json.dumps({"type": "PATCH", "unified_diff": diff}))
-elif manner == "slow" and os.path.exists(path):
+elif manner in ("slow", "held") and os.path.exists(path):
     with open(path) as file:
         old = file.read()
-    new = draft(int(old.split()[1]) + 1)
+    new = draft(int(old.split()[1]) + 1) if manner == "slow" else old.strip() + " Again."
     diff = f"--- a/{path}\\n+++ b/{path}\\n@@ -1 +1 @@\\n-{old}+{new}\\n"
     print(json.dumps({"type": "PATCH", "unified_diff": diff}))
 else:

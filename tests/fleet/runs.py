@@ -41,6 +41,10 @@ class LedRun:
                 stderr=file,
             )
 
+    def stand_by(self, root: Path, prefix: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Start a leader in another clone, which waits until no other one leads."""
+        return self.lead("resume", "--standby", "--wait", root=root, prefix=prefix, output="standby")
+
     def output(self, name: str = "leader") -> Path:
         """Return the file of what a leader has printed."""
         return self._platform.folder / f"{name}.output"
@@ -60,6 +64,10 @@ class LedRun:
     def events(self) -> Mapping[tuple[str, str], int]:
         """Return how often each thing happened to each feature."""
         return Counter(self._own_rows("SELECT kind, coalesce(feature_id, '') FROM aop.journals"))
+
+    def machines(self) -> list[tuple[str, str]]:
+        """Return the machines that have opened the record."""
+        return self._own_rows("SELECT number, home FROM aop.machines")
 
     def _own_rows(self, select: str, condition: str = "") -> list[tuple[str, str]]:
         own = "repository = (SELECT number FROM aop.repositories WHERE name = %s)"
