@@ -11,7 +11,7 @@ import pytest
 
 from tests.adapters.storage.postgres_clusters import PASSWORD
 from tests.cli.scripted_agents import agent_command
-from tests.fleet.platforms import Platform, WorkerProcess
+from tests.fleet.platforms import Platform, WorkerProcess, user_of
 from tests.racing import until
 from tests.world import git
 
@@ -89,6 +89,20 @@ def test_a_run_is_left_to_a_worker_which_leads_it_in_a_clone_of_its_own(platform
     assert not any((platform.root / ".worktrees").glob("*"))
     assert platform.aop("evidence", "verify").code == 0
     assert worker.end() == 0
+
+
+def test_a_claim_whose_answer_was_lost_keeps_nobody_from_leading(platform: Platform) -> None:
+    shop = LedShop(platform)
+    worker = shop.worker("one")
+    platform.rows("INSERT INTO fleet.leads (repository, worker) VALUES (%s, %s)", shop.name, worker.id)
+    shop.run("one")
+    shop.until_ready("one")
+
+
+def test_a_worker_without_rights_on_the_record_is_refused_as_a_leader(platform: Platform) -> None:
+    url = user_of(platform, "aop_worker")
+    refused = platform.aop("worker", "--queues", "gates,leads", "--json", env={"AOP_DATABASE": url})
+    assert (refused.code, refused.json["error"]["code"]) == (2, "database_rights")
 
 
 @pytest.mark.parametrize("how", ["killed", "drained"])
@@ -174,7 +188,7 @@ def test_a_leader_that_cannot_begin_is_named_and_tried_again_when_it_can(platfor
     other = platform.worker("none", "--queues", "leads")
     shop.run("one")
     until(lambda: "[provider_auth_missing]" in other.errors.read_text(), seconds=SECONDS)
-    assert platform.listed()["none"]["busy"] == 0
+    until(lambda: platform.listed()["none"]["busy"] == 0, seconds=SECONDS)
     able = shop.worker("able")
     shop.until_ready("one")
     assert able.end() == 0

@@ -118,7 +118,7 @@ def compare(cluster: str, folder: Path, *, features: int, kills: int) -> None:
     assert found.processes == ""
 
 
-@pytest.mark.fleet
+@pytest.mark.soak
 def test_4_kills_over_8_features_change_nothing(cluster: str, tmp_path: Path) -> None:
     compare(cluster, tmp_path, features=8, kills=4)
 

@@ -40,6 +40,22 @@ def last_number(record: PostgresRecord) -> int:
         return newest_seq(view)
 
 
+def test_one_who_leaves_may_look_for_the_database_once_more() -> None:
+    def look_again(refusal: DatabaseUnavailable) -> NoReturn:
+        outage.end()
+        leave(refusal)
+
+    def wait() -> None:
+        with pytest.raises(Left):
+            outage.wait(DatabaseUnavailable("db", "gone"))
+
+    outage = Outage(lambda _said: None, lambda: True, look_again)
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    waiting.join(60)
+    assert not waiting.is_alive()
+
+
 def test_a_read_waits_until_the_database_is_back_and_says_so(cluster: Cluster) -> None:
     record, said = PostgresRecord(place(cluster.url, "waits")), list[str]()
     assert last_number(record) == 0

@@ -5,7 +5,6 @@ Nothing of such a call has happened, or its operation id tells that it has.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import ParamSpec, TypeVar
@@ -30,4 +29,7 @@ def repeated(do: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
 
 async def in_thread(do: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
     """Call a function in a thread of its own, and again each time that it lost the record."""
+    # Most commands have no loop, and pay nothing for one.
+    import asyncio
+
     return await asyncio.to_thread(repeated, partial(do, *arguments, **named))
