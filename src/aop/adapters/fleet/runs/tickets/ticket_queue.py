@@ -21,6 +21,8 @@ from aop.tickets.runs.storage import StorageFailed
 QUEUE, KIND = "tickets", "ticket"
 LOOK_SECONDS = 0.5
 """How often an end is looked for that nobody told of."""
+END_SECONDS = 5.0
+"""How long the end of a run that has its answer is waited for."""
 _OVER = ("ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
 
 
@@ -84,11 +86,13 @@ class TicketQueue:
             try:
                 with self._listening() as connection:
                     while True:
+                        # The answer first: who gave it is known then, however quick they were.
+                        answer = self.ledger.answer(run_id)
                         status, now = self._status(run_id)
                         if now and now != worker:
                             worker = now
                             report(f"{run_id} is carried out by the worker {worker}.")
-                        if (answer := self.ledger.answer(run_id)) is not None:
+                        if answer is not None:
                             return answer
                         if status in _OVER or not status:
                             raise WorkerFailed(f"The worker {worker} could not carry out `{run_id}`.")
@@ -102,18 +106,22 @@ class TicketQueue:
         """Remove a run that was answered from the engine; if this fails, the workers' judge does it later."""
         from sqlalchemy.exc import SQLAlchemyError
 
+        given_up = time.monotonic() + END_SECONDS
         with suppress(psycopg.Error, SQLAlchemyError):
-            if self._status(run_id)[0] == "SUCCESS":
+            while (status := self._status(run_id)[0]) == "PENDING" and time.monotonic() < given_up:
+                # Its answer is stored a moment before its end.
+                time.sleep(0.05)
+            if status == "SUCCESS":
                 self._engine().delete_workflow(_key(run_id))
 
     def _status(self, run_id: RunId) -> tuple[str, str]:
-        """Return the state of a run in the engine, and the worker that has it."""
+        """Return the state of a run in the engine, and the worker that has or had it."""
         with self._transaction() as rows:
             sql = "SELECT status, coalesce(executor_id, '') FROM dbos.workflow_status WHERE workflow_uuid = %s"
             row = rows.execute(sql, (_key(run_id),)).fetchone()
         if row is None:
             return "", ""
-        return str(row[0]), str(row[1]) if row[0] == "PENDING" else ""
+        return str(row[0]), str(row[1]) if row[0] != "ENQUEUED" else ""
 
     def _engine(self) -> Any:
         with self._engine_guard:
