@@ -116,3 +116,4 @@ class WorkerEngine:
     def close(self) -> None:
         """Let go of the database."""
         DBOS.destroy(destroy_registry=True)
+        self._engine.dispose()
