@@ -48,7 +48,7 @@ def connections_of(platform: Platform) -> list[int]:
 
 
 @pytest.mark.parametrize("workers", [1, 10, 100, 1000])
-@pytest.mark.parametrize("queues", [1, 2, 4])
+@pytest.mark.parametrize("queues", [1, 2, 4, 50])
 def test_all_workers_together_look_at_most_400_times_a_second(workers: int, queues: int) -> None:
     looks_a_second = workers * queues / pause_after_look(workers, queues)
     assert looks_a_second <= MOST_LOOKS == 400

@@ -26,11 +26,11 @@ def plain_ids(text: str) -> str:
     return re.sub(r"\b((?:scaffold|review)-[A-Z]+-[0-9]+-[0-9]+)-[0-9a-f]{8}\b", r"\1", text)
 
 
-def local_world(folder: Path, description: str = fenced(BLOCK)) -> Local:
+def local_world(folder: Path, description: str = fenced(BLOCK), key: str = KEY) -> Local:
     """Make the folder."""
     local = Local(folder, os.environ)
     local.repositories.create_project(PROJECT, [PushedFile(path="README.md", content="# Orders\n")])
-    local.tickets.create(KEY, "Orders", description)
+    local.tickets.create(key, "Orders", description)
     (folder / "docs").mkdir()
     (folder / "docs" / f"{PAGE}.md").write_text("# Standards\n\nUse hexagons.\n")
     (folder / "docs" / "orders.md").write_text("# The orders service\n\nIt takes orders.\n")

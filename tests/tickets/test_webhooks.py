@@ -15,7 +15,7 @@ import pytest
 from starlette.applications import Starlette
 
 from aop.adapters.tickets.ledger import TicketLedger
-from aop.web.webhooks import LARGEST_BODY, WebhookIntake, webhook_routes
+from aop.web.webhooks import LARGEST_BODY, DeliveryRuns, WebhookIntake, webhook_routes
 from tests.mcpserver.clients import Served, served
 from tests.racing import until
 from tests.tickets.local_worlds import BRANCH, KEY, plain_ids
@@ -240,9 +240,10 @@ def test_many_at_once_are_all_accepted_and_all_run(tmp_path: Path) -> None:
 @pytest.mark.hostile("W05")
 @pytest.mark.parametrize("endless", [True, False])
 def test_a_body_that_does_not_end_is_not_waited_for(*, endless: bool, tmp_path: Path) -> None:
+    runs = DeliveryRuns(ledger=TicketLedger(tmp_path / "ledger.db"), submit=lambda *_: None, refusals={})
     intake = WebhookIntake(
-        secret=SECRET, rules={}, ledger=TicketLedger(tmp_path / "ledger.db"), most_waiting=1, refusals={},
-        submit=lambda *_: None, now=lambda: "", body_seconds=0.01 if not endless else 20.0,
+        secret=SECRET, rules={}, most_waiting=1, runs_of=lambda _key: runs, now=lambda: "",
+        body_seconds=0.01 if not endless else 20.0,
     )  # fmt: skip
     headers = [(b"content-type", b"application/json"), (b"x-api-key", SECRET.encode())]
     scope = {"type": "http", "method": "POST", "path": SCAFFOLD, "headers": headers, "query_string": b""}

@@ -39,16 +39,23 @@ STATUSES: Mapping[type[errors.Refusal], int] = {
 """Other refusals are 503: this server is not set up for the work."""
 
 
+class DeliveryRuns(Struct, frozen=True, kw_only=True):
+    """The runs that deliveries begin: where they are stored, and what carries them out."""
+
+    ledger: RunLedger
+    submit: Callable[[str, RunId, str], None]
+    refusals: Mapping[str, errors.Refusal]
+    """Why a kind of work cannot be done here."""
+
+
 class WebhookIntake(Struct, frozen=True, kw_only=True):
     """The settings and ports of the endpoints."""
 
     secret: str
     rules: Mapping[str, DeliveryRules]
-    ledger: RunLedger
     most_waiting: int
-    refusals: Mapping[str, errors.Refusal]
-    """Why a kind of work cannot be done here."""
-    submit: Callable[[str, RunId, str], None]
+    runs_of: Callable[[str], DeliveryRuns]
+    """Returns the runs of a ticket, by its key. Raises: Refusal."""
     now: Callable[[], str]
     body_seconds: float = BODY_SECONDS
 
@@ -89,20 +96,21 @@ async def _answer_to(kind: str, intake: WebhookIntake, request: Request) -> Acce
     wanted = requested_work(body, kind, intake.rules[kind])
     if isinstance(wanted, IgnoredDelivery):
         return wanted
-    if kind in intake.refusals:
-        raise intake.refusals[kind]
     names = [
         sha256(body).hexdigest(),
         *(f"id:{name[:200]}" for name in headers.getlist("x-atlassian-webhook-identifier")),
     ]
 
     def accept() -> AcceptedDelivery | IgnoredDelivery:
-        answer = accept_delivery(intake.ledger, kind, wanted, names, at=intake.now(), most_waiting=intake.most_waiting)
+        runs = intake.runs_of(wanted.key)
+        if kind in runs.refusals:
+            raise runs.refusals[kind]
+        answer = accept_delivery(runs.ledger, kind, wanted, names, at=intake.now(), most_waiting=intake.most_waiting)
         # A duplicate too: the process that accepted it may have ended before it queued the run.
         if isinstance(answer, AcceptedDelivery) and (
-            answer.status != DUPLICATE or intake.ledger.is_active(answer.run_id)
+            answer.status != DUPLICATE or runs.ledger.is_active(answer.run_id)
         ):
-            intake.submit(kind, answer.run_id, wanted.key)
+            runs.submit(kind, answer.run_id, wanted.key)
         return answer
 
     return await asyncio.to_thread(accept)

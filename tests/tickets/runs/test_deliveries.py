@@ -23,7 +23,7 @@ from aop.tickets.runs.deliveries import AcceptedDelivery, accept_delivery
 from aop.tickets.runs.pool import RunnerPool
 from aop.tickets.steps import Desk
 from aop.tickets.webhook_deliveries import DeliveryRules, IgnoredDelivery, TicketRequest
-from aop.web.webhooks import WebhookIntake, webhook_routes
+from aop.web.webhooks import DeliveryRuns, WebhookIntake, webhook_routes
 from tests.racing import until
 from tests.tickets.local_worlds import plain_ids
 from tests.tickets.scaffold.test_pipeline import SETTINGS, Around, desk_of
@@ -73,9 +73,10 @@ def working(ledger: TicketLedger, around: Unreadable, *, at_once: int = 1) -> It
 
 def posted(ledger: TicketLedger, submitted: list[str], key: str = KEYS[0]) -> tuple[int, Any]:
     """Deliver to a server of this process, whose workers are a list."""
+    runs = DeliveryRuns(ledger=ledger, submit=lambda _kind, run_id, _key: submitted.append(run_id), refusals={})
     intake = WebhookIntake(
-        secret=SECRET, rules={"scaffold": DeliveryRules(trigger_state="In Progress")}, ledger=ledger, most_waiting=999,
-        refusals={}, submit=lambda _kind, run_id, _key: submitted.append(run_id), now=lambda: "2026-01-02",
+        secret=SECRET, rules={"scaffold": DeliveryRules(trigger_state="In Progress")}, most_waiting=999,
+        runs_of=lambda _key: runs, now=lambda: "2026-01-02",
     )  # fmt: skip
     headers = [(b"content-type", b"application/json"), (b"x-api-key", SECRET.encode())]
     scope = {"type": "http", "method": "POST", "path": SCAFFOLD, "headers": headers, "query_string": b""}

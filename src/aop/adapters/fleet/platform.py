@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Self
 
 import msgspec
@@ -11,7 +11,17 @@ from msgspec import Struct
 
 from aop.adapters.fleet.connections import Connection, connect, engine_address, first_line, refuse_pooler, shown_address
 from aop.adapters.fleet.leads.due_repositories import NUMBERS
-from aop.adapters.fleet.platform_shape import APPLICATION, LEADS, MIGRATIONS, QUEUES, ROLES, RUNS
+from aop.adapters.fleet.platform_shape import (
+    APPLICATION,
+    LEADS,
+    MIGRATIONS,
+    MOVE_TICKET_RUNS,
+    QUEUES,
+    ROLES,
+    RUNS,
+    TICKETS,
+    project_queue,
+)
 from aop.adapters.fleet.rules import DEAD_SECONDS
 from aop.adapters.storage.record.postgres.leadership import IS_LIVING
 from aop.adapters.storage.record.postgres.place import Place
@@ -21,6 +31,7 @@ from aop.core.errors import (
     DatabaseNotAop,
     DatabaseRights,
     DatabaseUnavailable,
+    InvalidCliArgs,
     PlatformMissing,
     RecordTooNew,
     UnknownWorker,
@@ -61,8 +72,10 @@ class Platform:
         if isinstance(error, psycopg.errors.InsufficientPrivilege):
             raise DatabaseRights(first_line(error)) from error
 
-    def make(self) -> bool:
+    def make(self, projects: Sequence[str] = ()) -> bool:
         """Make the tables and queues, or bring them up to date; tell whether anything changed.
+
+        Tickets of the projects that are named get a queue for each project; those of earlier calls keep theirs.
 
         Raises: DatabaseUnavailable, PoolerUnsupported, RecordTooNew, DatabaseNotAop, DatabaseRights.
         """
@@ -73,17 +86,20 @@ class Platform:
             before = self._shape()
             if before is not None and before[0] > len(MIGRATIONS):
                 raise RecordTooNew(f"The platform was made by a newer AOP: it has shape {before[0]}.", shape=before[0])
-            self._make_engine()
+            known = self._queue_names() if before is not None else set()
+            names = {*QUEUES, *map(project_queue, projects)}
+            self._make_engine(names)
             self._make_record()
             with self.connection.transaction():
                 self.connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATING,))
                 self._migrate()
                 self._grant()
+                self.connection.execute(MOVE_TICKET_RUNS)
         except psycopg.errors.InsufficientPrivilege:
             raise
         except psycopg.Error as error:
             raise DatabaseUnavailable(shown_address(self._url), first_line(error)) from error
-        return before != (len(MIGRATIONS), RUNS)
+        return before != (len(MIGRATIONS), RUNS) or not names <= known
 
     def check(self) -> None:
         """Check that the platform is there, for runs of this shape. Raises: PlatformMissing, WorkerVersion."""
@@ -92,6 +108,16 @@ class Platform:
             raise PlatformMissing(f"The database {shown_address(self._url)} has no queues for workers.")
         if shape[1] != RUNS:
             raise WorkerVersion(RUNS, shape[1])
+
+    def check_queues(self, names: Sequence[str]) -> None:
+        """Check that the platform has these queues. Raises: InvalidCliArgs."""
+        known = self._queue_names()
+        for name in names:
+            if name != LEADS and name not in known:
+                project = name.removeprefix(f"{TICKETS}/")
+                hint = f"Make it, as the owner of the database: aop platform init --projects {project}"
+                listed = f"There is: {', '.join(sorted([*known, LEADS]))}"
+                raise InvalidCliArgs(f"There is no queue `{name}`.", hint=listed if project == name else hint)
 
     def check_leading(self) -> None:
         """Check that the user of the database may lead repositories. Raises: DatabaseRights."""
@@ -128,7 +154,8 @@ class Platform:
             " count(*) FILTER (WHERE s.status = 'PENDING'), coalesce(extract(epoch FROM clock_timestamp()) * 1000"
             " - min(s.created_at) FILTER (WHERE s.status = 'ENQUEUED'), 0)::float8 / 1000"
             " FROM dbos.queues q LEFT JOIN dbos.workflow_status s ON s.queue_name = q.name"
-            " AND s.status IN ('ENQUEUED', 'PENDING') AND (%s::text[] IS NULL OR q.name <> 'tickets'"
+            " AND s.status IN ('ENQUEUED', 'PENDING') AND (%s::text[] IS NULL"
+            " OR split_part(q.name, '/', 1) <> 'tickets'"
             " AND regexp_replace(s.workflow_uuid, '/[^/]*$', '') = ANY(%s::text[]))"
             " WHERE q.application_name = %s GROUP BY q.name ORDER BY q.name",
             (None if repositories is None else list(repositories),) * 2 + (APPLICATION,),
@@ -195,7 +222,12 @@ class Platform:
         except (psycopg.errors.UndefinedColumn, TypeError, ValueError) as error:
             raise DatabaseNotAop("The database has a table `fleet.shape` that AOP did not make.") from error
 
-    def _make_engine(self) -> None:
+    def _queue_names(self) -> set[str]:
+        """Return the names of the queues; nothing is queued for leads, so they have none."""
+        sql = "SELECT name FROM dbos.queues WHERE application_name = %s"
+        return {name for (name,) in self.connection.execute(sql, (APPLICATION,)).fetchall()}
+
+    def _make_engine(self, queues: Collection[str]) -> None:
         """Have DBOS make its tables, and the queues, once."""
         # DBOS takes long to import, and most uses of the platform need none of it.
         from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer
@@ -207,7 +239,7 @@ class Platform:
             application_name=APPLICATION,
         )
         try:
-            for name in QUEUES:
+            for name in sorted(queues):
                 # Each worker has places of its own; no limit is shared, because claims in conflict slow all down.
                 client.register_queue(
                     name, worker_concurrency=1, polling_interval_sec=POLL_SECONDS, on_conflict="always_update"

@@ -11,8 +11,9 @@ LARGEST_ANSWER = 16 << 20
 """So many bytes may an answer have: more is not sent, and not read."""
 APPLICATION = "aop-fleet"
 VERSION = f"runs-{RUNS}"
-QUEUES = ("gates", "agents", "tickets")
-"""The queues of the platform: what can be asked for from other machines."""
+TICKETS = "tickets"
+QUEUES = ("gates", "agents", TICKETS)
+"""The queues of every platform: what can be asked for from other machines."""
 LEADS = "leads"
 """Repositories that need a leader: nothing is queued for them, workers look for them in the record."""
 QUEUED, ENDED = "aop_queued", "aop_ended"
@@ -20,6 +21,12 @@ QUEUED, ENDED = "aop_queued", "aop_ended"
 CALLED, ANSWERED = "aop_called", "aop_answered"
 """The channels on which the database tells of the calls of turns, and of their answers."""
 
+MOVE_TICKET_RUNS = """
+    UPDATE dbos.workflow_status s SET queue_name = q.name FROM fleet.ticket_runs r, dbos.queues q
+    WHERE s.queue_name = 'tickets' AND s.status IN ('ENQUEUED', 'PENDING') AND s.workflow_uuid = 'tickets/' || r.run_id
+    AND q.name = 'tickets/' || regexp_replace(r.ticket, '-[0-9]+$', '') AND q.application_name = 'aop-fleet'
+"""
+"""Runs that were queued before their project had a queue; the one that is active stays with its worker."""
 FORGET_RUNS = (
     "DELETE FROM fleet.logs WHERE run = ANY(%s)",
     "DELETE FROM fleet.attempts WHERE run = ANY(%s)",
@@ -177,3 +184,13 @@ MIGRATIONS: tuple[str, ...] = (
     );
     """,
 )
+
+
+def project_queue(project: str) -> str:
+    """Return the name of the queue for the tickets of one project."""
+    return f"{TICKETS}/{project}"
+
+
+def queued_kind(queue: str) -> str:
+    """Return the queue of `QUEUES` that holds the same kind of runs."""
+    return queue.partition("/")[0]

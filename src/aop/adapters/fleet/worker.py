@@ -127,10 +127,11 @@ class Worker:
 def _check_platform(url: str, queues: Sequence[str]) -> None:
     """Check what a worker relies on.
 
-    Raises: DatabaseUnavailable, PoolerUnsupported, PlatformMissing, WorkerVersion, DatabaseRights.
+    Raises: DatabaseUnavailable, PoolerUnsupported, PlatformMissing, WorkerVersion, InvalidCliArgs, DatabaseRights.
     """
     with Platform(url) as platform:
         refuse_pooler(platform.connection, url)
         platform.check()
+        platform.check_queues(queues)
         if LEADS in queues:
             platform.check_leading()

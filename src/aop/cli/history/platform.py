@@ -27,6 +27,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("subject", nargs="?", metavar="URL|NAME", help="add: the hub; remove: the repository's name")
     parser.add_argument("--name", metavar="NAME", help="add: the repository's name (default: from the address)")
     parser.add_argument("--force", action="store_true", help="remove: even if it is led or has unfinished features")
+    parser.add_argument(
+        "--projects", default="", metavar="KEYS", help="init: projects with a queue of their own for tickets, by commas"
+    )
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -43,16 +46,33 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     url = platform_address(os.environ)
     with Platform(url) as platform:
         if action == "init":
-            changed = platform.make()
-            where = shown_address(url)
-            done = f"Workers can take gates from {where}. Start one with: aop worker --queues gates"
-            return terminal.done({"where": where, "changed": changed}, done)
+            return _make(platform, _projects(arguments.projects), shown_address(url), terminal)
         platform.check()
         if action == "add":
             return _add(platform, arguments, terminal)
         if action == "remove":
             return _remove(platform, arguments, terminal)
         return _show(platform, terminal)
+
+
+def _make(platform: Platform, projects: list[str], where: str, terminal: Terminal) -> int:
+    from aop.adapters.fleet.platform_shape import project_queue
+
+    changed = platform.make(projects)
+    what, queues = ("tickets", map(project_queue, projects)) if projects else ("gates", ["gates"])
+    done = f"Workers can take {what} from {where}. Start one with: aop worker --queues {','.join(queues)}"
+    return terminal.done({"where": where, "changed": changed}, done)
+
+
+def _projects(text: str) -> list[str]:
+    """Return the projects that an argument names. Raises: InvalidCliArgs."""
+    from aop.tickets.mission.keys import is_project_key
+
+    projects = [name.strip() for name in text.split(",") if name.strip()]
+    for name in projects:
+        if not is_project_key(name):
+            raise InvalidCliArgs(f"{name[:100]!a} is not the key of a project such as `SHOP`.")
+    return projects
 
 
 def _add(platform: Platform, arguments: argparse.Namespace, terminal: Terminal) -> int:

@@ -57,13 +57,13 @@ def _drain(worker: str | None, terminal: Terminal) -> int:
 
 
 def _work(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    from aop.adapters.fleet.platform_shape import LEADS, QUEUES
+    from aop.adapters.fleet.platform_shape import LEADS, QUEUES, TICKETS, queued_kind
     from aop.adapters.fleet.worker import Worker, WorkerOptions
     from aop.wiring.build import make_ready_for_threads
 
     queues = tuple(dict.fromkeys(arguments.queues.split(",")))
     known = (*QUEUES, LEADS)
-    unknown = [name for name in queues if name not in known]
+    unknown = [name for name in queues if name not in known and not _is_project_queue(name)]
     if unknown:
         raise InvalidCliArgs(f"There is no queue `{unknown[0]}`.", hint=f"There is: {', '.join(known)}")
     if not 1 <= arguments.places <= MOST_PLACES:
@@ -71,7 +71,7 @@ def _work(arguments: argparse.Namespace, terminal: Terminal) -> int:
     options = WorkerOptions(
         queues=queues, places=arguments.places, labels=_labels(arguments.label), cache=_cache(arguments.cache)
     )
-    if "tickets" in queues:
+    if TICKETS in map(queued_kind, queues):
         _check_ticket_settings(terminal)
     make_ready_for_threads()
     worker = Worker(os.environ, options, _kinds(queues), terminal.say)
@@ -85,12 +85,23 @@ def _work(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 def _kinds(queues: tuple[str, ...]) -> dict[str, RunKind]:
     """Return the kinds of runs that the queues hold, by name."""
+    from aop.adapters.fleet.platform_shape import queued_kind
+
     of_queue: dict[str, tuple[str, RunKind]] = {
         "gates": ("gate", _gate_runs),
         "agents": ("turn", _turn_runs),
         "tickets": ("ticket", _ticket_runs),
     }
-    return dict(of_queue[name] for name in queues if name in of_queue)
+    return dict(of_queue[name] for name in map(queued_kind, queues) if name in of_queue)
+
+
+def _is_project_queue(name: str) -> bool:
+    """Tell whether a queue can be one for the tickets of a project; whether it exists, the database knows."""
+    from aop.adapters.fleet.platform_shape import project_queue
+    from aop.tickets.mission.keys import is_project_key
+
+    project = name.rpartition("/")[2]
+    return name == project_queue(project) and is_project_key(project)
 
 
 def _gate_runs(context: RunContext) -> Perform:

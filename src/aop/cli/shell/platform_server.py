@@ -28,7 +28,7 @@ from aop.mcpserver.http import origin_of, serve_routes
 from aop.web.platform.overview import Overview
 from aop.web.platform.platform_door import PlatformDoor
 from aop.web.platform.platform_routes import platform_routes
-from aop.web.webhooks import PATHS, WebhookIntake, webhook_routes
+from aop.web.webhooks import PATHS, DeliveryRuns, WebhookIntake, webhook_routes
 from aop.wiring.build import make_ready_for_threads
 from aop.wiring.server_lease import hold_server_lease
 
@@ -65,13 +65,13 @@ def _webhooks(home: PlatformHome) -> Iterator[list[Route]]:
         for kind, ticket, run_id in queue.ledger.active() if refusal is None else ():
             # A server stored it, and did not live to queue it.
             queue.submit(kind, run_id, ticket)
+        refusals = {} if refusal is None else dict.fromkeys(PATHS, refusal)
+        runs = DeliveryRuns(ledger=queue.ledger, submit=queue.submit, refusals=refusals)
         intake = WebhookIntake(
             secret=wanted.secret,
             rules=wanted.rules,
-            ledger=queue.ledger,
             most_waiting=wanted.most_waiting,
-            refusals={} if refusal is None else dict.fromkeys(PATHS, refusal),
-            submit=queue.submit,
+            runs_of=lambda _key: runs,
             now=lambda: timestamp(clock.now()),
         )
         yield webhook_routes(intake)

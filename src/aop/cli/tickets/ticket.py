@@ -24,7 +24,7 @@ from aop.core.ids import RunId
 from aop.core.redaction.redactor import mask_json
 from aop.core.text.counts import count
 from aop.core.text.visible import visible
-from aop.tickets.mission.keys import ticket_key
+from aop.tickets.mission.keys import project_of, ticket_key
 from aop.tickets.runs.history import JoinedHistory
 from aop.tickets.runs.runner import PRODUCTS, TicketRunner
 from aop.wiring.build import Settings
@@ -73,9 +73,14 @@ def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
     key = ticket_key(arguments.name)
     if arguments.dry_run:
         return _dry_run(arguments.what, key, settings, ledger, terminal)
-    if queue is not None and (queue.is_served() or queue.ledger.has_active_run(arguments.what, key)):
+    if queue is not None and _is_for_workers(arguments.what, key, queue):
         return _ask_workers(arguments.what, key, queue, terminal)
     return carry_out(arguments.what, key, settings, ledger, terminal)
+
+
+def _is_for_workers(kind: str, key: str, queue: TicketQueue) -> bool:
+    """Tell whether a worker takes the tickets of the project, or has a run of this one."""
+    return queue.service().serves(project_of(key)) or queue.ledger.has_active_run(kind, key)
 
 
 def _ask_workers(kind: str, key: str, queue: TicketQueue, terminal: Terminal) -> int:

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from starlette.routing import Route
 
 from aop.adapters.fleet.runs.tickets.chosen_queue import ticket_queue
+from aop.adapters.fleet.runs.tickets.ticket_service import NO_SERVICE
 from aop.adapters.machine.clock import SystemClock
 from aop.adapters.storage.run_files import RunFiles
 from aop.adapters.tickets.ledger import LEDGER, TicketLedger
 from aop.adapters.tickets.loop_thread import BackgroundLoop
 from aop.adapters.tickets.setup.settings import WebhookSettings, webhook_settings
 from aop.core.clock import timestamp
-from aop.core.errors import Refusal
-from aop.core.ids import RunId
 from aop.core.redaction.redactor import Redactor
+from aop.tickets.mission.keys import project_of
 from aop.tickets.runs.pool import RunnerPool
-from aop.tickets.runs.storage import RunLedger
-from aop.web.webhooks import PATHS, WebhookIntake, webhook_routes
+from aop.web.webhooks import PATHS, DeliveryRuns, WebhookIntake, webhook_routes
 from aop.wiring.build import Settings, make_ready_for_threads
 from aop.wiring.models import build_ticket_desk
 
@@ -31,17 +29,9 @@ if TYPE_CHECKING:  # imported with the driver of the database, by those who have
     from aop.adapters.fleet.runs.tickets.ticket_queue import TicketQueue
 
 
-class _Runs(Struct, frozen=True, kw_only=True):
-    """The runs that deliveries begin: where they are stored, and what carries them out."""
-
-    ledger: RunLedger
-    submit: Callable[[str, RunId, str], None]
-    refusals: Mapping[str, Refusal]
-
-
 @contextmanager
 def served_webhooks(root: Path, settings: Settings, log: Callable[[str], None]) -> Iterator[list[Route]]:
-    """Yield the endpoints, disabled without a secret; runs go to workers, if one lives now, or to runners here.
+    """Yield the endpoints, disabled without a secret; runs go to workers of their project that live now, or stay here.
 
     Raises: TicketSettingMissing, DatabaseUnavailable.
     """
@@ -49,36 +39,42 @@ def served_webhooks(root: Path, settings: Settings, log: Callable[[str], None]) 
     if not wanted.secret:
         yield webhook_routes(None)
         return
-    queue = ticket_queue(settings.environ)
-    is_shared = queue is not None and queue.is_served()
-    runs_of = _queued_runs(queue, log) if queue and is_shared else _own_runs(root, settings, wanted, log)
-    clock = SystemClock()
-    with runs_of as runs:
+    projects = frozenset[str]().union(*(rules.projects for rules in wanted.rules.values()))
+    queue, clock = ticket_queue(settings.environ), SystemClock()
+    service = NO_SERVICE if queue is None else queue.service()
+    runs: dict[bool, DeliveryRuns] = {}
+    with ExitStack() as opened:
+        if queue is not None and service.serves_any(projects):
+            runs[True] = opened.enter_context(_queued_runs(queue))
+            rest = "" if service.serves_all(projects) else ", except those of projects without a live worker"
+            log(f"aop: Ticket runs of webhooks are carried out by the workers of the platform{rest}.")
+        if not service.serves_all(projects):
+            runs[False] = opened.enter_context(_own_runs(root, settings, wanted, log))
         intake = WebhookIntake(
             secret=wanted.secret,
             rules=wanted.rules,
-            ledger=runs.ledger,
             most_waiting=wanted.most_waiting,
-            refusals=runs.refusals,
-            submit=runs.submit,
+            # As it was at the start: deliveries of a project are all in one ledger.
+            runs_of=lambda key: runs[service.serves(project_of(key))],
             now=lambda: timestamp(clock.now()),
         )
         yield webhook_routes(intake)
 
 
 @contextmanager
-def _queued_runs(queue: TicketQueue, log: Callable[[str], None]) -> Iterator[_Runs]:
+def _queued_runs(queue: TicketQueue) -> Iterator[DeliveryRuns]:
     """Yield the runs of the platform; those that a server stored and did not live to queue are queued now."""
-    log("aop: Ticket runs of webhooks are carried out by the workers of the platform.")
     make_ready_for_threads()
     with queue:
         for kind, key, run_id in queue.ledger.active():
             queue.submit(kind, run_id, key)
-        yield _Runs(ledger=queue.ledger, submit=queue.submit, refusals={})
+        yield DeliveryRuns(ledger=queue.ledger, submit=queue.submit, refusals={})
 
 
 @contextmanager
-def _own_runs(root: Path, settings: Settings, wanted: WebhookSettings, log: Callable[[str], None]) -> Iterator[_Runs]:
+def _own_runs(
+    root: Path, settings: Settings, wanted: WebhookSettings, log: Callable[[str], None]
+) -> Iterator[DeliveryRuns]:
     """Yield the runs of this repository, with runners in this process."""
     redact = Redactor(settings.secrets)
     ledger = TicketLedger(root / LEDGER)
@@ -96,6 +92,6 @@ def _own_runs(root: Path, settings: Settings, wanted: WebhookSettings, log: Call
     with ledger.held_open():
         pool.start()
         try:
-            yield _Runs(ledger=ledger, submit=pool.submit, refusals=pool.refusals)
+            yield DeliveryRuns(ledger=ledger, submit=pool.submit, refusals=pool.refusals)
         finally:
             pool.close()

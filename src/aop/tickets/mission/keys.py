@@ -6,7 +6,8 @@ import re
 
 from aop.core.errors import TicketKeyInvalid
 
-_KEY = re.compile(r"[A-Z][A-Z0-9_]{0,49}-[1-9][0-9]{0,11}", re.ASCII)
+_PROJECT = re.compile(r"[A-Z][A-Z0-9_]{0,49}", re.ASCII)
+_KEY = re.compile(rf"{_PROJECT.pattern}-[1-9][0-9]{{0,11}}", re.ASCII)
 
 
 def ticket_key(text: str) -> str:
@@ -14,6 +15,11 @@ def ticket_key(text: str) -> str:
     if not _KEY.fullmatch(text):
         raise TicketKeyInvalid("This is not a ticket key such as `SHOP-12`.")
     return text
+
+
+def is_project_key(text: str) -> bool:
+    """Tell whether tickets can belong to a project of this key."""
+    return _PROJECT.fullmatch(text) is not None
 
 
 def project_of(key: str) -> str:

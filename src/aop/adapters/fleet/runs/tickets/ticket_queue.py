@@ -11,14 +11,16 @@ from typing import Any, Self
 import psycopg
 
 from aop.adapters.fleet.connections import Connection, connect, engine_address, first_line
-from aop.adapters.fleet.platform_shape import APPLICATION, ENDED, RUNS, VERSION
+from aop.adapters.fleet.platform_shape import APPLICATION, ENDED, RUNS, TICKETS, VERSION
 from aop.adapters.fleet.rules import DEAD_SECONDS
 from aop.adapters.fleet.runs.tickets.platform_ledger import PlatformLedger
+from aop.adapters.fleet.runs.tickets.ticket_service import TicketService
 from aop.core.errors import DatabaseUnavailable, WorkerFailed
 from aop.core.ids import RunId
+from aop.tickets.mission.keys import project_of
 from aop.tickets.runs.storage import StorageFailed
 
-QUEUE, KIND = "tickets", "ticket"
+KIND = "ticket"
 LOOK_SECONDS = 0.5
 """How often an end is looked for that nobody told of."""
 END_SECONDS = 5.0
@@ -27,7 +29,7 @@ _OVER = ("ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
 
 
 class TicketQueue:
-    """The queue `tickets` of a platform, as commands and webhooks use it."""
+    """The queue `tickets` of a platform, and those of single projects, as commands and webhooks use them."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -46,7 +48,7 @@ class TicketQueue:
             self._connection.close()
 
     def is_there(self) -> bool:
-        """Tell whether the database has this queue, for runs of this shape."""
+        """Tell whether the database has queues for tickets, for runs of this shape."""
         with self._transaction() as rows:
             found = rows.execute("SELECT to_regclass('fleet.ticket_runs') IS NOT NULL").fetchone()
             if found is None or not found[0]:
@@ -54,24 +56,27 @@ class TicketQueue:
             shape = rows.execute("SELECT runs FROM fleet.shape").fetchone()
             return shape is not None and shape[0] == RUNS
 
-    def is_served(self) -> bool:
-        """Tell whether a worker that takes tickets is live."""
+    def service(self) -> TicketService:
+        """Return which queues for tickets there are now, and which of them a live worker takes."""
         with self._transaction() as rows:
-            living = rows.execute(
-                "SELECT 1 FROM fleet.workers WHERE gone IS NULL AND NOT drains AND %s = ANY(queues) AND runs = %s"
-                " AND beat > clock_timestamp() - make_interval(secs => %s) LIMIT 1",
-                (QUEUE, RUNS, DEAD_SECONDS),
-            ).fetchone()
-            return living is not None
+            found = rows.execute(
+                "SELECT q.name, EXISTS (SELECT 1 FROM fleet.workers w WHERE w.gone IS NULL AND NOT w.drains"
+                " AND q.name = ANY(w.queues) AND w.runs = %s"
+                " AND w.beat > clock_timestamp() - make_interval(secs => %s))"
+                " FROM dbos.queues q WHERE q.application_name = %s AND split_part(q.name, '/', 1) = %s",
+                (RUNS, DEAD_SECONDS, APPLICATION, TICKETS),
+            ).fetchall()
+        return TicketService(dict(found))
 
     def submit(self, kind: str, run_id: RunId, ticket: str) -> None:
         """Queue a run of the ledger; one that is queued or active already stays. Raises: WorkerFailed."""
         from sqlalchemy.exc import SQLAlchemyError
 
-        options = {
-            "queue_name": QUEUE, "workflow_name": KIND, "workflow_id": _key(run_id), "app_version": VERSION,
-        }  # fmt: skip
         try:
+            queue = self.service().queue_of(project_of(ticket))
+            options = {
+                "queue_name": queue, "workflow_name": KIND, "workflow_id": _key(run_id), "app_version": VERSION,
+            }  # fmt: skip
             if self._status(run_id)[0] in _OVER:
                 # It broke without an answer, and is begun once more: what it wrote has its marks.
                 self._engine().delete_workflow(_key(run_id))
@@ -155,4 +160,4 @@ class TicketQueue:
 
 
 def _key(run_id: RunId) -> str:
-    return f"{QUEUE}/{run_id}"
+    return f"{TICKETS}/{run_id}"
