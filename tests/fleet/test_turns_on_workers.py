@@ -106,7 +106,7 @@ def test_a_program_with_tools_and_a_meter_works_beside_them_and_its_key_stays_th
         worker = platform.worker("one", "--queues", "agents", url=url, env=own)
         # The leader's own key opens no model: no turn was taken there.
         unable = program_of(leader_place, "sk-none", "http://127.0.0.1:9")
-        specs = specs_of(platform, "metered_one", "others_one", "environ_one")
+        specs = specs_of(platform, "metered_one", "others_one", "environ_one", "tells_one")
         ran = platform.aop("run", "-fl", specs, "--wait", "--json", env=unable)
         assert {heard.headers["x-api-key"] for heard in model.heard} == {key}
     rows = {row["feature_id"]: row for row in platform.aop("status", "--json").json["data"]["features"]}
@@ -116,6 +116,9 @@ def test_a_program_with_tools_and_a_meter_works_beside_them_and_its_key_stays_th
     assert json.loads(said["note"]) == ["forbidden_tool_for_role"] * 5 + ["ok"]
     [seen] = events(platform, "note_added", "environ_one")
     assert json.loads(seen["note"])["key"] is False
+    # A call is a row of the database before the leader answers it.
+    [told] = events(platform, "note_added", "tells_one")
+    assert json.loads(told["note"]) == ["secret_detected", "ok", "[redacted:known-value]"]
     taken = events(platform, "turn_taken", "metered_one")
     assert [turn["usage"]["input_tokens"] for turn in taken if turn["worker"] == "planner"] == [1000]
     dumped = platform.rows("SELECT inputs, output FROM dbos.workflow_status")

@@ -699,7 +699,7 @@ class ProtectedPath(Refusal):
 
 
 class SecretDetected(Refusal):
-    """The patch, the commit message or the contract contains a secret."""
+    """The patch, the commit message, the contract or the call contains a secret."""
 
     code = "secret_detected"
     hint = "Remove the secret from the change; read it from the environment at run time."

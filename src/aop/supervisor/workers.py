@@ -10,11 +10,12 @@ from msgspec import Struct
 
 from aop.core.errors import SecretDetected
 from aop.core.ids import FeatureId, ObjectId
-from aop.core.redaction.redactor import mask_json
+from aop.core.redaction.redactor import Redactor, mask_json
 from aop.core.roles import Role
 from aop.kernel.features.requests.change_requests import CommentAnswer
 from aop.kernel.gates.qa_index import Mark
 from aop.kernel.gateway.calls import Kernel
+from aop.kernel.patches.checks import refuse_added_secrets
 from aop.kernel.patches.stored_patches import storable_patch
 from aop.kernel.record.documents.usage import Usage
 
@@ -113,16 +114,27 @@ class Worker(Protocol):
 
 def without_secrets(output: WorkerOutput, kernel: Kernel, feature_id: FeatureId) -> WorkerOutput:
     """Return an answer with its secrets masked; in a patch they are refused. Raises: SecretDetected, UnknownFeature."""
-    mask = kernel.redact.mask_secrets
+    said = without_added_secrets(output, kernel.redact)
+    if not isinstance(said, PatchProposal):
+        return said
+    kept = storable_patch(kernel, feature_id, said.unified_diff)
+    return msgspec.structs.replace(said, unified_diff=kept.unified_diff, patch_blob=kept.patch_blob)
+
+
+def without_added_secrets(output: WorkerOutput, redact: Redactor) -> WorkerOutput:
+    """Return an answer with the secrets in its words masked; a patch that adds one is refused. Raises: SecretDetected.
+
+    A patch may still show a secret that its file had before.
+    """
+    mask = redact.mask_secrets
     if not isinstance(output, PatchProposal):
         said: WorkerOutput = msgspec.convert(mask_json(msgspec.to_builtins(output), mask), WorkerOutput)
         return said
-    marks = msgspec.convert(mask_json(msgspec.to_builtins(output.qa_index), mask), tuple[Mark, ...])
-    words = msgspec.convert(mask_json(msgspec.to_builtins(output.comments), mask), tuple[CommentAnswer, ...])
     try:
-        kept = storable_patch(kernel, feature_id, output.unified_diff)
+        refuse_added_secrets(output.unified_diff, redact)
     except SecretDetected as refusal:
         refusal.facts["usage"] = msgspec.to_builtins(output.usage)
         raise
-    said_with = {"qa_index": marks, "comments": words}
-    return msgspec.structs.replace(output, unified_diff=kept.unified_diff, patch_blob=kept.patch_blob, **said_with)
+    marks = msgspec.convert(mask_json(msgspec.to_builtins(output.qa_index), mask), tuple[Mark, ...])
+    words = msgspec.convert(mask_json(msgspec.to_builtins(output.comments), mask), tuple[CommentAnswer, ...])
+    return msgspec.structs.replace(output, qa_index=marks, comments=words)

@@ -32,7 +32,7 @@ from aop.kernel.gateway.principals import Principal
 from aop.kernel.gateway.tokens import Tokens
 from aop.kernel.record.documents.usage import Usage
 from aop.supervisor.turns import Staff
-from aop.supervisor.workers import ProviderChoice, Worker
+from aop.supervisor.workers import ProviderChoice, Worker, without_added_secrets
 from aop.wiring.build import App, Settings, worker_kernel
 from aop.wiring.catalogue import CATALOGUE
 from aop.wiring.late_parts import turn_workers
@@ -106,7 +106,7 @@ def _workers(
     return staff.chosen_workers(choices, environ, commands, sessions, model_worker)
 
 
-def take_turn(place: TurnPlace, serve: ServeMcp) -> TurnAnswer:
+def take_turn(place: TurnPlace, settings: Settings, serve: ServeMcp) -> TurnAnswer:
     """Let a coding agent of this machine take a turn that a leader elsewhere ordered."""
     from aop.adapters.agents.orders.turn_orders import TurnAnswer, TurnOrder, refusal_value
 
@@ -114,7 +114,8 @@ def take_turn(place: TurnPlace, serve: ServeMcp) -> TurnAnswer:
     given = order.given
     choice = ProviderChoice(provider=given.provider, model=given.model, provider_config_ref=given.provider_config_ref)
     choices = dict.fromkeys(staff.WORKERS, choice)
-    with _app_of_turn(place, order) as app:
+    with _app_of_turn(place, order, settings) as app:
+        redact = app.gateway.kernel.redact
         try:
             if reason := place.stopped():
                 raise AgentTimedOut(f"The agent was stopped: {reason}")
@@ -122,27 +123,27 @@ def take_turn(place: TurnPlace, serve: ServeMcp) -> TurnAnswer:
         except (AgentProviderNotConfigured, ProviderAuthMissing, UnsupportedAgentProvider) as refusal:
             return TurnAnswer(worker=place.worker, unable=f"the worker {place.worker} cannot: {refusal.message}")
         except Refusal as refusal:
-            return TurnAnswer(worker=place.worker, refusal=refusal_value(refusal))
+            return TurnAnswer(worker=place.worker, refusal=refusal_value(refusal, redact))
         try:
             with mcp_server_for(app, choices, serve, place.say) as mcp_url:
                 workers = _workers(app, choices, mcp_url, lambda _feature_id: place.stopped())
-                return TurnAnswer(worker=place.worker, output=workers[order.role].turn(given))
+                output = without_added_secrets(workers[order.role].turn(given), redact)
+                return TurnAnswer(worker=place.worker, output=output)
         except Refusal as refusal:
-            return TurnAnswer(worker=place.worker, refusal=refusal_value(refusal))
+            return TurnAnswer(worker=place.worker, refusal=refusal_value(refusal, redact))
 
 
 @contextmanager
-def _app_of_turn(place: TurnPlace, order: TurnOrder) -> Iterator[App]:
+def _app_of_turn(place: TurnPlace, order: TurnOrder, settings: Settings) -> Iterator[App]:
     """Open a clone for one turn: with a record that holds what the order carries, and ends with it."""
     from aop.adapters.agents.orders.relayed_tools import RelayingGateway
     from aop.adapters.agents.orders.turn_orders import enter_documents
 
-    root, settings = place.repository.root, Settings.from_env(place.environ)
-    tmp = root / ".aop" / "tmp"
+    tmp = place.repository.root / ".aop" / "tmp"
     tmp.mkdir(parents=True, exist_ok=True)
     with held_folder(tmp) as private:
         base_branch = order.config.policy.worktree.base_branch
-        kernel = worker_kernel(place.environ, place.repository, private, lambda: order.config, base_branch)
+        kernel = worker_kernel(settings, place.repository, private, lambda: order.config, base_branch)
         record, calls = kernel.record, FileCallLog(private / "calls.jsonl")
         if not isinstance(record, SqliteRecord):
             raise Fault("The record of a turn is a file.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +20,7 @@ from aop.adapters.git.repository import Repository, open_repository
 from aop.adapters.machine.agent_signs import sign_of_agent
 from aop.adapters.machine.clock import SystemClock, new_id
 from aop.adapters.reporting.call_log import FileCallLog
-from aop.adapters.storage.record.choice import DATABASE, OpenRecord, open_record, place_of, secrets_in
+from aop.adapters.storage.record.choice import OpenRecord, database_secrets, open_record, place_of, without_database
 from aop.adapters.storage.record.sqlite import SqliteRecord
 from aop.core.errors import Fault
 from aop.core.ids import OperationId
@@ -75,12 +75,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     """The way of log-ins to other machines; None is this machine's own."""
 
     @classmethod
-    def from_env(cls, environ: Mapping[str, str]) -> Settings:
-        """Read the settings; values of variables that are named like secrets are never shown anywhere."""
+    def from_env(cls, environ: Mapping[str, str], *, secrets: Iterable[str] = ()) -> Settings:
+        """Read the settings; further secrets, and values of variables named like one, are never shown anywhere."""
         user = environ.get("AOP_ACTOR") or environ.get("USER") or environ.get("LOGNAME") or "terminal"
-        secrets = [value for name, value in environ.items() if any(word in name.upper() for word in SECRET_NAMES)]
-        secrets += secrets_in(environ.get(DATABASE, ""))
-        return cls(environ=dict(environ), actor=f"person:{user}", secrets=tuple(sorted(secrets)))
+        named = [value for name, value in environ.items() if any(word in name.upper() for word in SECRET_NAMES)]
+        found = {*secrets, *named, *database_secrets(environ)}
+        return cls(environ=dict(environ), actor=f"person:{user}", secrets=tuple(sorted(found)))
 
 
 class App(Struct, frozen=True, kw_only=True):
@@ -135,7 +135,8 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False, reviewer: 
     private = repository.root / ".aop"
     check_private(private)
     place = place_of(repository.root, settings.environ)
-    record, is_copy = open_record(repository.root, place, to_read=to_read)
+    redact = Redactor(settings.secrets)
+    record, is_copy = open_record(repository.root, place, to_read=to_read, learn=redact.learn)
     if not is_copy:
         repository.exclude_runtime_files()
         repository.sweep_leftovers()
@@ -143,13 +144,13 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False, reviewer: 
     is_shared = place is not None and place.is_shared
     hub = joined_hub(record, repository, settings.environ, to_read=to_read) if is_shared else None
     call_log = FileCallLog(repository.root / CALL_LOG)
-    redact = Redactor(settings.secrets)
     config = CachedConfig(repository.branches.head, repository.objects, repository.root)
+    seen = settings.environ if place is None else without_database(settings.environ)
     kernel = Kernel(
         record=record,
         git=repository,
         files=RepositoryFiles(repository.root),
-        processes=late_processes(repository, settings.environ, redact, lambda: config().policy.worktree.base_branch),
+        processes=late_processes(repository, seen, redact, lambda: config().policy.worktree.base_branch),
         locks=locks,
         worktree_extras=late_worktree_extras(repository.git, repository),
         calls=call_log,
@@ -208,28 +209,28 @@ def _locks_and_clock(folder: Path, record: OpenRecord, place: Place | None) -> t
 
 
 def worker_call(
-    environ: Mapping[str, str], repository: Repository, base_branch: str, run: str, report: Callable[[str], None]
+    settings: Settings, repository: Repository, base_branch: str, run: str, report: Callable[[str], None]
 ) -> Call:
     """Return the call in which a worker carries out a run: in a clone, whose record holds nothing."""
-    kernel = worker_kernel(environ, repository, repository.root, _no_config, base_branch)
+    kernel = worker_kernel(settings, repository, repository.root, _no_config, base_branch)
     who = Principal(role=Role.SYSTEM, actor="worker")
     return Call(kernel=kernel, principal=who, tool=CATALOGUE["gates.run"], operation_id=OperationId(run), report=report)
 
 
 def worker_kernel(
-    environ: Mapping[str, str],
+    settings: Settings,
     repository: Repository,
     root: Path,
     config: Callable[[], Config],
     base_branch: str,
 ) -> Kernel:
     """Return the kernel of a worker's run: in a clone, with record, files and locks below a root."""
-    private, redact = root / ".aop", Redactor(Settings.from_env(environ).secrets)
+    private, redact = root / ".aop", Redactor(settings.secrets)
     return Kernel(
         record=SqliteRecord(private / "record.db"),
         git=repository,
         files=RepositoryFiles(root),
-        processes=late_processes(repository, environ, redact, lambda: base_branch),
+        processes=late_processes(repository, settings.environ, redact, lambda: base_branch),
         locks=FileLocks(private / "locks"),
         worktree_extras=late_worktree_extras(repository.git, repository),
         calls=FileCallLog(private / "calls.jsonl"),

@@ -136,6 +136,8 @@ elif manner == "others":
         call("submit_patch", unified_diff="x"), call("plan.submit", plan_json=plan()), call("gates.run", mode="fast"),
         call("feature.state_get", feature_id="good_one"), call("submit_note", feature_id="good_one", note="x"),
         call("feature.state_get")]))
+elif manner == "tells":
+    call("submit_note", note=json.dumps([call("repo.search", query=KEY), call("repo.search", query="two"), KEY]))
 elif role == "planner":
     if manner == "metered":
         ask_model()

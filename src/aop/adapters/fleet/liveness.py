@@ -85,6 +85,11 @@ class Liveness:
         """Return the id of this worker."""
         return self._identity.id
 
+    @property
+    def password(self) -> str:
+        """Return the password that opened the database, wherever the driver found it; empty if it asked for none."""
+        return self._connection.info.password
+
     def start(self) -> None:
         """Beat, and watch the beats, from now on."""
         for target in (self._beat_on, self._watch):

@@ -18,9 +18,10 @@ from aop.adapters.fleet.leads.leads import Leads, environment_of
 from aop.adapters.fleet.liveness import Liveness, WorkerIdentity
 from aop.adapters.fleet.platform import Platform
 from aop.adapters.fleet.platform_shape import LEADS
-from aop.adapters.fleet.runs.run_context import RunContext, RunKind, without_database
+from aop.adapters.fleet.runs.run_context import RunContext, RunKind
 from aop.adapters.fleet.worker_engine import WorkerEngine
 from aop.adapters.processes.orphans import end_orphans
+from aop.adapters.storage.record.choice import database_secrets, without_database
 
 
 class WorkerOptions(Struct, frozen=True, kw_only=True):
@@ -58,6 +59,7 @@ class Worker:
         )
         self.liveness = Liveness(url, identity)
         self._environ = without_database(environ)
+        self._secrets = (*database_secrets(environ), self.liveness.password)
         self._engine = WorkerEngine(url, identity.id, options.queues, options.places, lambda: self.liveness.workers)
         self._ended = threading.Event()
         self._leads = self._made_leads(environ)
@@ -74,6 +76,7 @@ class Worker:
             liveness=self.liveness,
             engine=self._engine,
             environ=self._environ,
+            secrets=self._secrets,
             say=self._say,
         )
         self._engine.start({name: kind(context) for name, kind in self._kinds.items()})

@@ -106,9 +106,10 @@ def _is_project_queue(name: str) -> bool:
 
 def _gate_runs(context: RunContext) -> Perform:
     from aop.adapters.fleet.runs.gate_runs import GateRuns
-    from aop.wiring.build import worker_call
+    from aop.wiring.build import Settings, worker_call
 
-    return GateRuns(context, partial(worker_call, context.environ, report=context.say)).perform
+    settings = Settings.from_env(context.environ, secrets=context.secrets)
+    return GateRuns(context, partial(worker_call, settings, report=context.say)).perform
 
 
 def _turn_runs(context: RunContext) -> Perform:
@@ -118,7 +119,7 @@ def _turn_runs(context: RunContext) -> Perform:
     from aop.mcpserver import in_background  # noqa: F401
     from aop.mcpserver.tool_listing import mcp_tool
     from aop.wiring.agents import take_turn
-    from aop.wiring.build import make_ready_for_threads
+    from aop.wiring.build import Settings, make_ready_for_threads
     from aop.wiring.catalogue import CATALOGUE
 
     make_ready_for_threads()
@@ -126,7 +127,8 @@ def _turn_runs(context: RunContext) -> Perform:
         # A schema is made from sources, which two threads of Python 3.11 cannot parse at the same moment.
         if not tool.person_only:
             mcp_tool(tool)
-    return TurnRuns(context, partial(take_turn, serve=serve_mcp)).perform
+    settings = Settings.from_env(context.environ, secrets=context.secrets)
+    return TurnRuns(context, partial(take_turn, settings=settings, serve=serve_mcp)).perform
 
 
 def _check_ticket_settings(terminal: Terminal) -> None:
@@ -157,7 +159,7 @@ def _ticket_runs(context: RunContext) -> Perform:
     from aop.wiring.models import build_ticket_desk
 
     make_ready_for_threads()
-    settings = Settings.from_env(context.environ)
+    settings = Settings.from_env(context.environ, secrets=context.secrets)
     ledger = PlatformLedger(context.engine.transaction, is_patient=True)
     return TicketRuns(context, ledger, partial(build_ticket_desk, settings), Redactor(settings.secrets)).perform
 

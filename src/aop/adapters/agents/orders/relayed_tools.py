@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from aop.adapters.agents.orders.turn_orders import FIRST
-from aop.core.errors import Json, Refusal, VersionConflict
+from aop.core.errors import Json, Refusal, SecretDetected, VersionConflict
+from aop.core.redaction.redactor import mask_json
 from aop.kernel.gateway.calls import Envelope, Kernel, Tool, refusal_envelope
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import Principal
@@ -41,11 +42,21 @@ class RelayingGateway(Gateway):
         tool = self.tools.get(tool_name)
         try:
             if tool is not None and not tool.mutates:
+                self._refuse_secrets(tool_name, arguments)
                 return msgspec.convert(self._relay(tool_name, arguments), Envelope)
             own = self._with_own_version(arguments)
         except Refusal as refusal:
             return refusal_envelope(refusal)
         return super().call(principal, tool_name, own, operation_id=operation_id, report=report)
+
+    def _refuse_secrets(self, tool_name: str, arguments: Json) -> None:
+        """Refuse to send a secret: masked, the call would be another one. Raises: SecretDetected."""
+        if mask_json(arguments, self.kernel.redact.mask_secrets) != arguments:
+            raise SecretDetected(
+                f"The arguments of `{tool_name}` hold a secret, and cannot be sent to the leader.",
+                hint="Ask without it.",
+                tool=tool_name,
+            )
 
     def _with_own_version(self, arguments: Json) -> Json:
         """Return arguments whose expected version is that of the feature in the record here."""

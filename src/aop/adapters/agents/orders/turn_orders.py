@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from aop.core.errors import NoUsableAnswer, Refusal, all_refusals
 from aop.core.ids import CommitId, FeatureId
+from aop.core.redaction.redactor import Redactor, mask_json
 from aop.core.roles import Role
 from aop.kernel.config.in_force import Config
 from aop.kernel.features.worktree_extras import PortSlots
@@ -104,10 +105,11 @@ def enter_documents(record: Record, order: TurnOrder, earlier: tuple[Usage | Non
             tx.put(msgspec.structs.replace(document, version=FIRST), key)
 
 
-def refusal_value(refusal: Refusal) -> TurnRefusal:
-    """Return a refusal as a value."""
-    facts = msgspec.to_builtins(refusal.facts)
-    return TurnRefusal(code=refusal.code, message=refusal.message, hint=refusal.next_action, facts=facts)
+def refusal_value(refusal: Refusal, redact: Redactor) -> TurnRefusal:
+    """Return a refusal as a value, without the secrets of this machine."""
+    facts: Any = mask_json(msgspec.to_builtins(refusal.facts), redact.mask_secrets)
+    message = redact.mask_secrets(refusal.message)
+    return TurnRefusal(code=refusal.code, message=message, hint=refusal.next_action, facts=facts)
 
 
 def refusal_of(value: TurnRefusal) -> Refusal:

@@ -12,7 +12,6 @@ from aop.adapters.fleet.clones import Clones
 from aop.adapters.fleet.liveness import Liveness
 from aop.adapters.fleet.platform_shape import LARGEST_ANSWER
 from aop.adapters.fleet.worker_engine import Perform, WorkerEngine
-from aop.adapters.storage.record.choice import DATABASE
 from aop.core.errors import Fault, Json
 
 
@@ -24,7 +23,9 @@ class RunContext(Struct, frozen=True, kw_only=True):
     liveness: Liveness
     engine: WorkerEngine
     environ: Mapping[str, str]
-    """The environment of the worker, without the address of the database."""
+    """The environment of the worker, without what opens the database."""
+    secrets: tuple[str, ...]
+    """The passwords of the database: nothing that a run prints may show them."""
     say: Callable[[str], None]
 
 
@@ -38,8 +39,3 @@ def plain_answer(answer: Struct) -> Mapping[str, Json]:
     if len(msgspec.json.encode(plain)) > LARGEST_ANSWER:
         raise Fault(f"The answer is larger than {LARGEST_ANSWER >> 20} MiB.")
     return plain
-
-
-def without_database(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment in which no step, no agent and no git sees the address of the database."""
-    return {name: value for name, value in environ.items() if name != DATABASE}

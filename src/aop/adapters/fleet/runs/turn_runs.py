@@ -35,7 +35,6 @@ class TurnPlace(Struct, frozen=True, kw_only=True):
     """Returns why the leader stopped the turn; empty while it goes on."""
     earlier: tuple[Json, ...]
     """What workers that began the turn before had counted last."""
-    environ: Mapping[str, str]
     say: Callable[[str], None]
 
 
@@ -95,7 +94,6 @@ class TurnRuns:
                     call=line.call,
                     stopped=lambda: line.stop_reason,
                     earlier=tuple(line.earlier),
-                    environ=self._context.environ,
                     say=self._context.say,
                 )
                 answer = self._take_turn(place)

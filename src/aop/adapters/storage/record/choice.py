@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -19,6 +19,9 @@ WORKER = "AOP_WORKER"
 """The worker that started this process to lead a repository."""
 RECORD = ".aop/record.db"
 SCHEMES = ("postgresql", "postgres")
+_PASSWORD = "PGPASSWORD"
+_OPENERS = (DATABASE, _PASSWORD, "PGPASSFILE", "PGSERVICEFILE", "PGSSLKEY")
+"""The variables that hold or name what opens the database."""
 
 
 class OpenRecord(Record, Protocol):
@@ -49,8 +52,13 @@ def place_at(url: str, root: Path, environ: Mapping[str, str]) -> Place:
     return Place(url=url, name=name, home=home, is_shared=bool(environ.get(HUB)), worker=environ.get(WORKER, ""))
 
 
-def open_record(root: Path, place: Place | None, *, to_read: bool) -> tuple[OpenRecord, bool]:
-    """Open the record of a repository, and tell whether it is a copy. Raises: RecordUnavailable, RecordNotMoved."""
+def open_record(
+    root: Path, place: Place | None, *, to_read: bool, learn: Callable[[Iterable[str]], None] = lambda _secrets: None
+) -> tuple[OpenRecord, bool]:
+    """Open the record of a repository, and tell whether it is a copy. Raises: RecordUnavailable, RecordNotMoved.
+
+    `learn` is told of the password that opens a database, wherever that was found.
+    """
     path = root / RECORD
     if place is None:
         return open_to_read(path) if to_read else (SqliteRecord(path), False)
@@ -59,7 +67,7 @@ def open_record(root: Path, place: Place | None, *, to_read: bool) -> tuple[Open
     # A record on SQLite pays nothing for this.
     from aop.adapters.storage.record.postgres.postgres_record import PostgresRecord
 
-    record = PostgresRecord(place)
+    record = PostgresRecord(place, learn=learn)
     return record, to_read and not record.may_write()
 
 
@@ -73,6 +81,16 @@ def is_moved(path: Path) -> bool:
         return True
     finally:
         record.close()
+
+
+def without_database(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment in which no step, no agent and no git sees what opens the database."""
+    return {name: value for name, value in environ.items() if name not in _OPENERS}
+
+
+def database_secrets(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the passwords of the database that an environment holds."""
+    return (*secrets_in(environ.get(DATABASE, "")), *filter(None, [environ.get(_PASSWORD)]))
 
 
 def secrets_in(url: str) -> tuple[str, ...]:

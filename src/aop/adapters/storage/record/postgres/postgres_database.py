@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import Any, NoReturn
@@ -195,8 +195,10 @@ class Session:
 class PostgresDatabase:
     """One database; threads share its connections."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, learn: Callable[[Iterable[str]], None] = lambda _secrets: None) -> None:
+        """`learn` is told of the password that opens it, which may be in a file that only the driver reads."""
         self._place = place
+        self._learn = learn
         self.process = f"aop {os.urandom(6).hex()}"
         """The name of all connections of this process."""
         self._guard = threading.Lock()
@@ -292,6 +294,7 @@ class PostgresDatabase:
                 prepare_threshold=None,
                 **{name: value for name, value in SHORT_SILENCE.items() if f"{name}=" not in self._place.url},
             )
+            self._learn(filter(None, [connection.info.password]))
             _require_encoding(connection, self._place)
             self._refuse_pooler(connection)
             # Not with what begins: undone with that, it would be forgotten.

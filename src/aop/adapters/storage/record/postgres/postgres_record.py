@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -60,11 +60,18 @@ class _Numbers(Struct, frozen=True, kw_only=True):
 class PostgresRecord:
     """Implements `aop.kernel.record.port.Record`."""
 
-    def __init__(self, place: Place, *, serves: State = "active") -> None:
+    def __init__(
+        self,
+        place: Place,
+        *,
+        serves: State = "active",
+        learn: Callable[[Iterable[str]], None] = lambda _secrets: None,
+    ) -> None:
+        """`learn` is told of the password that opens the database."""
         self._place = place
         self._serves = serves
         """The state in which the record may be used."""
-        self._database = PostgresDatabase(place)
+        self._database = PostgresDatabase(place, learn)
         self._own = threading.local()
         self._numbers: _Numbers | None = None
         self.locks = LockSession(self._database, self.number)
