@@ -18,7 +18,7 @@ import msgspec
 import pytest
 import yaml
 
-from aop.adapters.fleet.platform_shape import QUEUES
+from aop.adapters.fleet.platform_shape import LEADS, QUEUES
 from aop.cli.main import load_verb
 
 PLATFORM = Path(__file__).parents[2] / "examples" / "platform"
@@ -61,7 +61,7 @@ def test_each_command_is_one_of_aop_and_takes_queues_that_exist(words: list[str]
     assert words[0] == "aop"
     _verb, parser = load_verb(words[1], words[2:])
     arguments = parser.parse_intermixed_args(words[2:])
-    assert set(getattr(arguments, "queues", "gates").split(",")) <= set(QUEUES)
+    assert set(getattr(arguments, "queues", "gates").split(",")) <= {*QUEUES, LEADS}
 
 
 @pytest.mark.parametrize("pod", PODS.values(), ids=PODS)
@@ -79,7 +79,7 @@ def test_a_pod_is_without_rights_and_without_secrets_of_its_own(pod: dict[str, A
 @pytest.mark.parametrize("service", COMPOSE["services"].values(), ids=COMPOSE["services"])
 def test_a_service_has_an_image_with_a_fixed_tag_and_no_password(service: dict[str, Any]) -> None:
     assert is_pinned(service["image"])
-    texts = [str(value) for value in service["environment"].values()]
+    texts = [str(value) for value in service.get("environment", {}).values()]
     assert [text for text in texts if "://" in text and "_PASSWORD}@" not in text] == []
 
 
@@ -93,6 +93,41 @@ def test_workers_have_time_to_end_their_runs_in_both() -> None:
     assert {name: service["stop_grace_period"] for name, service in workers.items()} == dict.fromkeys(workers, "1h")
     pods = [pod for pod in PODS.values() if "worker" in pod["containers"][0]["command"]]
     assert {pod["terminationGracePeriodSeconds"] for pod in pods} == {3600}
+
+
+def test_each_queue_has_workers_and_each_process_the_user_of_its_role() -> None:
+    users = {name: user_in(service["environment"]["AOP_DATABASE"]) for name, service in OWN.items()}
+    workers = {"gates": "build", "agents": "build", "tickets": "build", "leads": "lead"}
+    assert users == {**workers, "queues": "aop", "pages": "look"}
+    keys = {name: environ_of(pod)["AOP_DATABASE"]["valueFrom"]["secretKeyRef"]["key"] for name, pod in PODS.items()}
+    assert keys == {
+        "Job-aop-queues": "owner",
+        "Deployment-aop-pages": "reader",
+        "Deployment-aop-leads": "leader",
+        **{f"Deployment-aop-{queue}": "worker" for queue in QUEUES},
+    }
+
+
+def test_the_key_and_the_tokens_of_the_pages_are_on_a_volume() -> None:
+    pages = OWN["pages"]
+    folder = pages["environment"]["XDG_STATE_HOME"]
+    [volume] = [mount.partition(":")[0] for mount in pages["volumes"] if mount.endswith(f":{folder}")]
+    assert volume in COMPOSE["volumes"]
+    pod = PODS["Deployment-aop-pages"]
+    folder = environ_of(pod)["XDG_STATE_HOME"]["value"]
+    [name] = [mount["name"] for mount in pod["containers"][0]["volumeMounts"] if mount["mountPath"] == folder]
+    [claim] = [volume["persistentVolumeClaim"]["claimName"] for volume in pod["volumes"] if volume["name"] == name]
+    assert f"PersistentVolumeClaim-{claim}" in NAMES
+    # Otherwise every mount opens the key to the group, which AOP refuses.
+    assert pod["securityContext"]["fsGroupChangePolicy"] == "OnRootMismatch"
+
+
+def user_in(address: str) -> str:
+    return address.partition("://")[2].partition(":")[0]
+
+
+def environ_of(pod: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {entry["name"]: entry for entry in pod["containers"][0]["env"]}
 
 
 def is_pinned(image: str) -> bool:
