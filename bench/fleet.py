@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 import tempfile
 from contextlib import closing
@@ -31,6 +32,8 @@ LONG_GATE = {**FILES, "check.sh": "sleep 4\n"}
 def main() -> int:
     """Measure, and print what was found as JSON."""
     arguments = _parser().parse_args()
+    # The database and the hosts are removed then, too.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="aop-bench-") as name, hosts(MOST_WORKERS) as machines:
         folder = Path(name)
@@ -68,7 +71,7 @@ def _speed(folder: Path, url: str, machines: Hosts, rounds: int) -> tuple[dict[s
                     remote = median(leader.gate_seconds(rounds)) * 1000
                 # Each worker has a clone by then.
                 leader.gates_per_second(1)
-                reached = leader.gates_per_second(max(1, rounds // 10))
+                reached = leader.gates_per_second(max(1, rounds // 4))
                 one = throughput[0]["gates_per_second"] if throughput else reached
                 share = round(reached / one / number, 3)
                 throughput.append({"workers": number, "gates_per_second": round(reached, 3), "share": share})

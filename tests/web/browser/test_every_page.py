@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.resources import files
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Request
 
 from tests.mcpserver.clients import served
+from tests.web.browser.readability import faults_for_readers
 from tests.web.browser.windows import Scheme, window
 from tests.web.hostile.crowded_world import FEATURE, CrowdedWorld, addresses, crowded_world
 
 pytestmark = pytest.mark.browser
-AXE = files("axe_playwright_python").joinpath("axe.min.js").read_text()
 MOST_REQUESTS, MOST_BYTES = 8, 60_000
-RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"], "resultTypes": ["violations"]}
 
 
 @pytest.fixture(scope="module")
@@ -36,15 +33,7 @@ def test_payloads_do_nothing_and_no_rule_of_accessibility_is_broken(
     found: list[str] = []
     with window(browser, world.root, width=width, scheme=scheme) as opened:
         for path in addresses():
-            page = opened.go(world.at(path))
-            page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true })")
-            page.evaluate(AXE)
-            broken: list[dict[str, Any]] = page.evaluate("rules => axe.run(rules)", RULES)["violations"]
-            found += [
-                f"{path} {each['id']}: {each['nodes'][0]['html'][:200]} ({len(each['nodes'])})" for each in broken
-            ]
-            if page.evaluate("document.documentElement.scrollWidth") > width:
-                found.append(f"{path} is wider than {width}")
+            found += faults_for_readers(opened.go(world.at(path)), width)
     assert not found, "\n".join(found)
 
 

@@ -86,7 +86,13 @@ class Window:
 @contextmanager
 def window(browser: Browser, root: Path, *, width: int = 1440, scheme: Scheme = "dark") -> Iterator[Window]:
     """Open a window by the link of `aop web`."""
-    link = link_to(root)
+    with window_at(browser, link_to(root), width=width, scheme=scheme) as opened:
+        yield opened
+
+
+@contextmanager
+def window_at(browser: Browser, link: str, *, width: int = 1440, scheme: Scheme = "dark") -> Iterator[Window]:
+    """Open a window by a link."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     context.add_init_script(REPORT_FORMS)
     opened = Window(context.new_page(), "{0.scheme}://{0.netloc}".format(urlsplit(link)))

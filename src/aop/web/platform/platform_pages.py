@@ -243,5 +243,5 @@ PLATFORM_PAGES: tuple[PlatformPage, ...] = (
     PlatformPage(path="/cost", menu="Cost", template="platform/costs.html", facts=_cost, key="c"),
     PlatformPage(path="/workers", menu="Workers", template="platform/workers.html", facts=_workers, key="w"),
 )
-PLATFORM_MENU = (("now", "Now", PLATFORM_PAGES),)
-"""The menu has one group: all of it is in the bar of a phone."""
+PLATFORM_MENU = (("now", "Now", PLATFORM_PAGES[:3]), ("platform", "Platform", PLATFORM_PAGES[3:]))
+"""The groups of the menu; on a phone the first stands in the bar, the other behind its button."""
