@@ -307,6 +307,7 @@ PERSONS = {
     "gates.check_base",
     "inbox.answer",
     "inbox.expire",
+    "leftovers.clean_hub",
     "leftovers.note",
     "notices.note",
     "repo.commit",

@@ -158,6 +158,7 @@ def build(folder: Path, settings: Settings, *, to_read: bool = False, reviewer: 
         disk=place.home if place is not None and is_shared else FILES,
         is_shared=is_shared,
         send_work=sends_work_to(hub),
+        hub=hub,
         signer=FileSigner(private / "keys" / "approval.key"),
         redact=redact,
         new_id=new_id,

@@ -121,6 +121,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "inbox.ask_path": "aop.kernel.tools.inbox.ask_path",
     "inbox.expire": "aop.kernel.tools.inbox.answer",
     "inbox.list": "aop.kernel.tools.inbox.list",
+    "leftovers.clean_hub": "aop.kernel.tools.run.hub_leftovers",
     "leftovers.note": "aop.kernel.tools.run.leftovers",
     "list_directory": "aop.kernel.tools.workspace.read",
     "locks.acquire": "aop.kernel.tools.plan.locks",

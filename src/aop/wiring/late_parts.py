@@ -129,26 +129,36 @@ def joined_hub(
     from aop.adapters.git.refs.tree_hub import TreeHub
     from aop.adapters.storage.record.postgres.postgres_record import PostgresRecord
     from aop.core.errors import HubUnavailable
+    from aop.kernel.features.tree.hub_refs import sweep_number
     from aop.kernel.record.documents.features import FeatureState
 
     if not isinstance(record, PostgresRecord):
         return None
-    hub = TreeHub(repository.git, environ, hub_address(environ), repository.objects.flush_names, repository)
-    record.publish = hub.publish
     with record.read() as view:
-        states = tuple(view.all(FeatureState))
+        states, sweep = tuple(view.all(FeatureState)), sweep_number(view)
+    hub = TreeHub(
+        repository.git,
+        environ,
+        hub_address(environ),
+        repository.objects.flush_names,
+        repository,
+        name=record.name,
+        sweep=sweep,
+        foreign_bases=record.bases_of_others,
+    )
+    record.publish = hub.publish
     if record.is_shared:
         with suppress(*([HubUnavailable] if to_read else [])):
             hub.fetch_work(states)
     elif not to_read:
-        hub.publish(states)
+        hub.publish(states, sweep)
         record.share()
     return hub
 
 
 def sends_work_to(hub: TreeHub | None) -> Callable[[FeatureState], None]:
     """Return what has the work of a feature at the hub; nothing without one."""
-    return (lambda _state: None) if hub is None else (lambda state: hub.publish((state,)))
+    return (lambda _state: None) if hub is None else (lambda state: hub.send((state,)))
 
 
 @_late

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from msgspec import Struct
+
 from aop.adapters.agents.kept_sessions import drop_sessions
-from aop.adapters.reporting.doctor.leftovers import Leftover, Leftovers
+from aop.adapters.reporting.doctor.leftovers import Leftover, Leftovers, Removal
 from aop.core.errors import Fault, Json
 from aop.core.roles import Role
 from aop.forge.projects.old_documents import SHAPES
@@ -36,6 +40,32 @@ def leftovers_of(app: App) -> Leftovers:
         environ=app.settings.environ,
         now=kernel.clock.now(),
     )
+
+
+class HubLeftovers(Struct, frozen=True, kw_only=True):
+    """The refs at the hub that no feature needs any more, and the refusal of the hub."""
+
+    removals: tuple[Removal, ...] = ()
+    error: Mapping[str, Json] | None = None
+
+
+def clean_hub(app: App, *, apply: bool, grace_seconds: int) -> HubLeftovers:
+    """Find refs at the hub that no feature has needed for some time, and remove them with `apply`."""
+    who = Principal(role=Role.SYSTEM, actor=app.person.actor)
+    wanted: Json = {"dry_run": not apply, "grace_seconds": grace_seconds}
+    removals: list[Removal] = []
+    is_over = app.hub is None
+    while not is_over:
+        answer = app.gateway.call(who, "leftovers.clean_hub", wanted)
+        if answer.error is not None:
+            return HubLeftovers(removals=tuple(removals), error=answer.error)
+        found = answer.data["refs"]
+        removals += [
+            Removal(leftover=Leftover(kind="hub_ref", name=each["ref"]), problem=each["problem"]) for each in found
+        ]
+        # What stays would be found again.
+        is_over = not apply or not answer.data["left"] or any(each["problem"] for each in found)
+    return HubLeftovers(removals=tuple(removals))
 
 
 def drop_ended_sessions(app: App) -> None:

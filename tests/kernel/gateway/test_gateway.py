@@ -176,6 +176,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "inbox.ask_path": EVERYBODY,
     "inbox.expire": set(),
     "inbox.list": EVERYBODY,
+    "leftovers.clean_hub": set(),
     "leftovers.note": set(),
     "list_directory": {SWE, FORGE_BUILDER, SCOUT, CODER, AUDITOR, FIXER},
     "locks.acquire": {ORCHESTRATOR},
@@ -235,6 +236,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
 }
 """Which roles may call a tool (`system` may call all); `person`: the orchestrator's, and never with a token."""
 CHANGES_NO_FEATURE = {"failures.mark", "gates.check_base", "leftovers.note", "repo.sync", "run.began"} | {
+    "leftovers.clean_hub",
     "edit_file",
     "run_command",
     "run_tests",
@@ -698,8 +700,8 @@ def tell_about(world: World) -> None:
     world.ok("notices.note", role=Role.SYSTEM, feature_id="one", **EXAMPLES["notices.note"])
     for tool in ("usage.begin", "usage.record", "submit_note", "submit_patch", "submit_plan", "submit_request"):
         world.ok(tool, role=Role.SYSTEM, feature_id="one", **EXAMPLES[tool])
-    for tool in ("run.began", "leftovers.note"):
-        world.ok(tool, role=Role.SYSTEM, **EXAMPLES[tool])
+    for tool in ("run.began", "leftovers.clean_hub", "leftovers.note"):
+        world.ok(tool, role=Role.SYSTEM, **EXAMPLES.get(tool, {}))
     assert world.ok("gates.check_base")["passed"] is True
     assert world.ok("repo.sync")["updated"] is False
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     # Most commands use few of the ports.
     from aop.kernel.ports.call_log import CallLog
     from aop.kernel.ports.files import Files
-    from aop.kernel.ports.fleet import GateWorkers
+    from aop.kernel.ports.fleet import GateWorkers, HubRefs
     from aop.kernel.ports.git import Git
     from aop.kernel.ports.handed_in import NewId, Report
     from aop.kernel.ports.locks import Locks
@@ -151,6 +151,8 @@ class Kernel(Struct, frozen=True, kw_only=True):
     send_work: Callable[[FeatureState], None] = lambda _state: None
     """Has the work of a feature where other machines get it from. A change that names new work has it sent first, so
     that nobody waits for that; what was not sent is sent while the change is made. Raises: HubUnavailable."""
+    hub: HubRefs | None = None
+    """None where one machine alone works with the record."""
     capabilities: Mapping[str, Callable[[], object]] = {}
     """Ports of the rooms above the kernel, by name; the room that declares a port says what it is."""
     show_workflow: Callable[[Kernel, FeatureId], None] = lambda _kernel, _name: None

@@ -1,4 +1,4 @@
-"""Fleet port: gate runs and turns on other machines, sent and received as values."""
+"""Fleet port: gate runs and turns on other machines, and the refs at the hub."""
 
 from __future__ import annotations
 
@@ -79,3 +79,16 @@ class TurnWorkers(Protocol):
 
         Raises: HubUnavailable, WorkerFailed.
         """
+
+
+class HubRefs(Protocol):
+    """The refs at the hub through which machines have the work of this repository."""
+
+    def listed(self) -> Mapping[str, CommitId]:
+        """Return the refs of trees, and of the gates and turns of this repository, with the commits that they name.
+
+        Trees on a base that another record of the database has too are left out. Raises: HubUnavailable.
+        """
+
+    def remove(self, refs: Mapping[str, CommitId]) -> Mapping[str, str]:
+        """Remove refs that still name these commits; return why each of the others stays. Raises: HubUnavailable."""

@@ -11,13 +11,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from aop.adapters.git.process.output import object_id
-from aop.adapters.git.process.program import ANY_CODE, GitDir, GitProgram
+from aop.adapters.git.process.program import ANY_CODE, GitDir, GitProgram, GitResult
 from aop.adapters.git.refs.remotes import FETCH_SECONDS, ONLY_THIS, network_settings, reach
 from aop.core.errors import Fault, HubUnavailable
 from aop.core.ids import CommitId
+from aop.kernel.features.tree.hub_refs import GATES
 
 HUB = "AOP_HUB"
-REFS = "refs/aop/gates"
 _SCHEMES = ("file", "https", "ssh")
 
 
@@ -68,7 +68,7 @@ class Hub:
 
     def push(self, commit: CommitId, name: str) -> str:
         """Have a commit at the hub, under a ref of that name; return the ref. Raises: HubUnavailable."""
-        ref = f"{REFS}/{name}"
+        ref = f"{GATES}/{name}"
         settings = [word for setting in ONLY_THIS for word in ("-c", setting)]
         words = ("push", "--quiet", "--no-follow-tags", "--no-signed", "--recurse-submodules=no", "--no-verify")
         self._reach("be written", *settings, *words, "--", self.url, f"+{object_id(commit)}:{ref}")
@@ -96,11 +96,19 @@ class Hub:
         """Tell whether a commit is here."""
         return self._git.run("cat-file", "-e", f"{object_id(commit)}^{{commit}}", fine=ANY_CODE).code == 0
 
-    def _reach(self, what: str, *words: str) -> None:
+    def _reach(self, what: str, *words: str) -> GitResult:
+        ran = self._run(what, *words)
+        if ran.code:
+            raise self._unavailable(what, ran)
+        return ran
+
+    def _run(self, what: str, *words: str) -> GitResult:
+        """Run a git that reaches the hub, with any exit code. Raises: HubUnavailable if it does not end."""
         try:
-            ran = reach(self._git, self._environ, *words)
+            return reach(self._git, self._environ, *words)
         except Fault as fault:
             raise HubUnavailable(f"The hub cannot {what}: {fault}") from fault
-        if ran.code:
-            said = self._git.clean_message(ran.err.replace(self.url, "the hub"))
-            raise HubUnavailable(f"The hub cannot {what}: {said or f'git ended with {ran.code}'}")
+
+    def _unavailable(self, what: str, ran: GitResult) -> HubUnavailable:
+        said = self._git.clean_message(ran.err.replace(self.url, "the hub"))
+        return HubUnavailable(f"The hub cannot {what}: {said or f'git ended with {ran.code}'}")

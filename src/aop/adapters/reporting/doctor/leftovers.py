@@ -30,7 +30,9 @@ from aop.kernel.ports.locks import Locks
 from aop.kernel.record.documents.features import FeatureState, Status
 from aop.kernel.record.port import Record
 
-Kind = Literal["worktree", "branch", "logs", "process", "ticket_run", "history", "artifact", "session", "scan"]
+Kind = Literal[
+    "worktree", "branch", "logs", "process", "ticket_run", "history", "artifact", "session", "scan", "hub_ref"
+]
 TICKET_RUN_DAYS = 90
 """How long the run of a ticket can be looked up."""
 
@@ -40,7 +42,8 @@ class Leftover(Struct, frozen=True, kw_only=True):
 
     kind: Kind
     name: str
-    """The feature that no longer exists or is over, the process id, the ticket run, the folder, or the document."""
+    """The feature that no longer exists or is over, the process id, the ticket run, the folder, the document, or the
+    ref at the hub."""
     merged: bool = False
     """Whether it belongs to a merged feature, which stays in the record."""
     ended: bool = False

@@ -19,6 +19,7 @@ from aop.adapters.storage.record.postgres.reach.outage import Outage
 from aop.adapters.storage.record.postgres.reach.wire import Statement
 from aop.adapters.storage.record.writes import NO_END
 from aop.core.errors import Fault, HubMissing, RecordElsewhere, RecordLost, RecordMoved, RecordUnavailable
+from aop.kernel.features.tree.hub_refs import HubSweep
 from aop.kernel.record.documents.features import FeatureState
 from aop.kernel.record.port import Snapshot, Transaction
 
@@ -36,16 +37,24 @@ _LOCK = f"SELECT pg_advisory_xact_lock({_WRITERS}, $1)"
 """Waiters get the lock in the order in which they came; it ends with the transaction or the connection."""
 _FENCE = f"SELECT pg_try_advisory_xact_lock_shared({FENCES}, $1)"
 _STATE = "SELECT state FROM aop.repositories WHERE number = $1"
-_STATE_AND_ENDS = """
+_STATE_AND_ENDS = f"""
     SELECT repositories.state, entry.seq, entry.hash, link.number, link.hash,
-        extract(epoch FROM clock_timestamp())::float8
+        extract(epoch FROM clock_timestamp())::float8,
+        coalesce((SELECT version FROM aop.all_documents WHERE repository = repositories.number
+            AND kind = '{HubSweep.kind}' AND key = '{HubSweep.key}'), 0)
     FROM aop.repositories
     LEFT JOIN LATERAL (SELECT seq, hash FROM aop.journals WHERE repository = repositories.number
         ORDER BY seq DESC LIMIT 1) AS entry ON true
     LEFT JOIN LATERAL (SELECT number, hash FROM aop.all_writes WHERE repository = repositories.number
         ORDER BY number DESC LIMIT 1) AS link ON true
     WHERE repositories.number = $1
-"""
+"""  # noqa: S608 (constants alone)
+_BASES_OF_OTHERS = f"""
+    SELECT DISTINCT feature.base FROM aop.repositories
+    CROSS JOIN LATERAL (SELECT body::json ->> 'base_commit' AS base FROM aop.all_documents
+        WHERE repository = repositories.number AND kind = '{FeatureState.kind}') AS feature
+    WHERE repositories.number <> aop.own_number()
+"""  # noqa: S608 (constants alone)
 _NUMBER_AND_HOME = "SELECT number, home, shared FROM aop.repositories WHERE name = ?"
 
 
@@ -76,8 +85,8 @@ class PostgresRecord:
         self._numbers: _Numbers | None = None
         self.locks = LockSession(self._database, self.number)
         """The locks of the database that processes of this repository hold."""
-        self.publish: Callable[[Sequence[FeatureState]], None] = lambda _states: None
-        """Called before a change of features is committed, with what they are then."""
+        self.publish: Callable[[Sequence[FeatureState], int], None] = lambda _states, _sweep: None
+        """Called before a change of features is committed, with what they are then, and the sweep before the change."""
 
     @contextmanager
     def read(self) -> Iterator[Snapshot]:
@@ -100,7 +109,7 @@ class PostgresRecord:
         lock, asked = Statement(_LOCK, (own.repository,)), Statement(_STATE_AND_ENDS, (own.repository,))
         haste = Statement(_DURABLE if durable else _HASTY)
         with self._database.session(Statement(BEGIN), _own_rows(own), haste, lock, *held, asked) as session:
-            _, entry, entry_hash, link, link_hash, seconds = self._checked(asked)
+            _, entry, entry_hash, link, link_hash, seconds, sweep = self._checked(asked)
             # Nobody who has taken the lock since then can have written: that takes the lock that this change holds.
             if any(fence.row() == (True,) for fence in held):
                 raise RecordLost("The connection that held the locks of this call was lost; nothing was changed.")
@@ -113,7 +122,7 @@ class PostgresRecord:
             self._own.change = change
             try:
                 yield ChangeView(change)
-                self.publish(change.features)
+                self.publish(change.features, int(sweep))
                 change.commit()
             finally:
                 self._own.change = None
@@ -155,9 +164,19 @@ class PostgresRecord:
         return str(row[1])
 
     @property
+    def name(self) -> str:
+        """Return the name of the repository in the database."""
+        return self._place.name
+
+    @property
     def is_shared(self) -> bool:
         """Tell whether other machines could work with the record when it was opened."""
         return self._own_numbers().is_shared
+
+    def bases_of_others(self) -> frozenset[str]:
+        """Return the commits that features of the other repositories in the database were cut from."""
+        with self._later(_READ) as session:
+            return frozenset(row[0] for row in session.execute(_BASES_OF_OTHERS).fetchall())
 
     def share(self) -> None:
         """Let other machines work with the record: all work is at the hub."""
