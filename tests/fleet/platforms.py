@@ -128,6 +128,11 @@ class Platform:
             cursor = connection.execute(sql, values)
             return cursor.fetchall() if cursor.description else []
 
+    def waiting(self) -> list[str]:
+        """Return the runs of this repository that wait for a worker."""
+        sql = "SELECT workflow_uuid FROM dbos.workflow_status WHERE status = 'ENQUEUED' AND workflow_uuid LIKE %s"
+        return [run for (run,) in self.rows(sql, f"{self.env['AOP_REPOSITORY']}/%")]
+
     def end_workers(self) -> None:
         """Kill the workers, as the next test wants others."""
         for worker in self._workers:

@@ -11,7 +11,7 @@ from dbos import DBOSClient, DBOSPortableJSONSerializer, EnqueueOptions
 from aop.adapters.fleet.connections import engine_address
 from aop.adapters.fleet.platform_shape import APPLICATION, VERSION
 from tests.adapters.storage.postgres_clusters import PASSWORD
-from tests.fleet.platforms import Platform
+from tests.fleet.platforms import SECONDS, Platform, taker_of
 from tests.racing import until
 from tests.world import git
 
@@ -56,6 +56,29 @@ def test_no_step_sees_the_address_of_the_database(platform: Platform) -> None:
     log = (platform.root / run["steps"][0]["log_path"]).read_text()
     assert "PATH=" in log
     assert (PASSWORD in log, platform.url in log) == (False, False)
+
+
+def test_gates_that_wait_for_a_worker_leave_the_queue_when_their_feature_is_stopped(platform: Platform) -> None:
+    go = platform.folder / "go"
+    policy = platform.root / "agentic/orchestrator/policy.yaml"
+    policy.write_text('version: 1\nexecution:\n  sandbox: "off"\n')
+    (platform.root / "check.sh").write_text(f"until test -e {go}; do sleep 0.1; done\n")
+    git(platform.root, "add", "-A")
+    git(platform.root, "commit", "-qm", "Wait")
+    worker = platform.worker()
+    for name in ("first", "second"):
+        platform.feature(name)
+    first = platform.started_gates("first", "op-first")
+    taker_of(platform, [worker])
+    second = platform.started_gates("second", "op-second")
+    until(lambda: platform.waiting() != [], seconds=60)
+    assert platform.aop("stop", "second").code == 0
+    out, err = second.communicate(timeout=SECONDS)
+    assert (second.returncode, json.loads(out)["error"]["code"]) == (1, "invalid_status_transition"), out + err
+    assert platform.waiting() == []
+    go.touch()
+    out, err = first.communicate(timeout=SECONDS)
+    assert (first.returncode, platform.evidence("second")) == (0, []), out + err
 
 
 def test_gates_stay_here_where_files_of_the_checkout_are_needed(platform: Platform) -> None:

@@ -197,6 +197,27 @@ def test_a_feature_that_is_stopped_ends_its_turn_on_the_worker_which_goes_on(pla
     assert (worker.end(), platform.rows("SELECT * FROM fleet.stops")) == (0, [])
 
 
+def test_a_turn_that_waits_for_a_worker_leaves_the_queue_when_its_feature_is_stopped(platform: Platform) -> None:
+    worker = platform.worker("one", "--queues", "agents", env=loud_agent_of(platform.folder / "agent"))
+    with started_run(platform, "held_one", "held_two") as run:
+        taker_of(platform, [worker])
+        until(lambda: platform.waiting() != [], seconds=SECONDS)
+        stopped = platform.waiting()[0].split(".")[1]
+        [other] = {"held_one", "held_two"} - {stopped}
+        until(lambda: is_at_work(platform, other), seconds=SECONDS)
+        assert platform.aop("stop", stopped).code == 0
+        until(lambda: events(platform, "turn_taken", stopped) != [], seconds=60)
+        assert platform.waiting() == []
+        assert agents_left(platform) != []
+        (platform.folder / "agent/go").touch()
+        _out, err = run.communicate(timeout=SECONDS)
+    assert "turns run on this machine" not in err
+    rows = {row["feature_id"]: row["status"] for row in platform.aop("status", "--json").json["data"]["features"]}
+    assert rows == {stopped: "failed", other: "ready_to_merge"}, err + worker.errors.read_text()
+    [turn] = events(platform, "turn_taken", stopped)
+    assert (turn["answered"], turn["usage"]["cost_usd"]) == (False, 0)
+
+
 def test_turns_run_here_while_no_worker_can_take_them_and_the_output_says_so_once(platform: Platform) -> None:
     agent = agent_of(platform.folder / "agent")
     ran = platform.aop("run", "-fl", specs_of(platform, "plain_one"), "--wait", env=agent)

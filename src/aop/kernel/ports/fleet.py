@@ -35,10 +35,12 @@ class GateWorkers(Protocol):
         key: str,
         report: Report,
         on_log: Callable[[LogPart], None],
+        stopped: Callable[[], str],
     ) -> Mapping[str, Json] | None:
         """Have one worker carry out an order on a commit; return its answer, or None if every worker has gone.
 
-        The same key and order twice are one run. Raises: HubUnavailable, WorkerFailed.
+        None also if `stopped` returns a reason before a worker has begun it. The same key and order twice are one run.
+        Raises: HubUnavailable, WorkerFailed.
         """
 
     def forget(self, operation: str) -> None:
@@ -63,7 +65,7 @@ class TurnRun(Struct, frozen=True, kw_only=True):
     """A turn as it came back."""
 
     answer: Mapping[str, Json] | None
-    """None if every worker has gone."""
+    """None if every worker has gone, or the turn was stopped before one had begun it."""
     attempts: Mapping[str, Json]
     """The workers that began it, with the usage that each had counted last; null without a meter."""
 

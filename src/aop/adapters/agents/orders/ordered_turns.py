@@ -12,7 +12,15 @@ from aop.adapters.agents.orders.turn_orders import TurnAnswer, order_of, refusal
 from aop.adapters.agents.turn_logs import AGENT_LOGS, fresh_log
 from aop.adapters.models.metering.usage_files import MeterCount, UsageFiles
 from aop.adapters.processes.step_log import StepLog
-from aop.core.errors import Fault, ForbiddenToolForRole, HubUnavailable, InternalError, Json, WorkerFailed
+from aop.core.errors import (
+    AgentTimedOut,
+    Fault,
+    ForbiddenToolForRole,
+    HubUnavailable,
+    InternalError,
+    Json,
+    WorkerFailed,
+)
 from aop.core.ids import CommitId, FeatureId
 from aop.kernel.config.policy import Sessions
 from aop.kernel.features.lifecycle import stopped_reason
@@ -21,10 +29,12 @@ from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.gateway.principals import SUPERVISOR, Principal
 from aop.kernel.ports.fleet import LeaderSide, LogPart, TurnRun, TurnWorkers
 from aop.kernel.record.documents.features import FeatureState
-from aop.kernel.record.documents.usage import OpenTurn, Usage
+from aop.kernel.record.documents.usage import FIGURES, OpenTurn, Usage
 from aop.supervisor.workers import Worker, WorkerInput, WorkerOutput
 
 _WHEN = datetime(2000, 1, 1, tzinfo=UTC)
+_NOTHING: Mapping[str, Json] = dict.fromkeys(FIGURES, 0)
+"""The cost of a turn that never began: known, and none."""
 Tell = Callable[[FeatureId, str], None]
 
 
@@ -90,6 +100,8 @@ class OrderedTurns:
         for worker, usage in ran.attempts.items():
             if answer is None or worker != answer.worker:
                 self._count_lost(given, worker, usage)
+        if answer is None and (reason := stopped_reason(kernel, given.feature_id)):
+            raise AgentTimedOut(f"The agent was stopped before it began: {reason}", usage=_NOTHING)
         return answer
 
     def _leader_side(self, given: WorkerInput, key: str, logs: _TurnLogs) -> LeaderSide:

@@ -44,6 +44,7 @@ class GateQueue:
         key: str,
         report: Report,
         on_log: Callable[[LogPart], None],
+        stopped: Callable[[], str],
     ) -> Mapping[str, Json] | None:
         run = f"{self._repository}/{key}"
         plan: Any = order["plan"]
@@ -52,7 +53,7 @@ class GateQueue:
         look = _Look(run, report, on_log)
         waits = f"{plan['feature_id']}: {plan['mode']} gates wait for a worker"
         try:
-            return self._runs.answer(run, payload, on_wait=lambda: report(waits), on_look=look)
+            return self._runs.answer(run, payload, on_wait=lambda: report(waits), on_look=look, stopped=stopped)
         finally:
             self._answered.add(run)
 

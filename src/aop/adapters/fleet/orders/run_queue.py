@@ -24,6 +24,8 @@ ALONE_SECONDS = 10.0
 _OVER = ("SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
 OnLook = Callable[[Connection, str], None]
 """Called at each look at a run that a worker has or had, with a connection and the worker's id."""
+Stopped = Callable[[], str]
+"""Returns why a run is no longer wanted; empty while it is."""
 
 
 class RunQueue:
@@ -47,14 +49,17 @@ class RunQueue:
             raise RecordLost(f"The queue of {self._queue} cannot be asked: {first_line(error)}") from error
 
     def answer(
-        self, run: str, payload: Mapping[str, Any], *, on_wait: Callable[[], None], on_look: OnLook
+        self, run: str, payload: Mapping[str, Any], *, on_wait: Callable[[], None], on_look: OnLook, stopped: Stopped
     ) -> Mapping[str, Json] | None:
-        """Have one worker carry out a run; return its answer, or None if no worker lives. Raises: WorkerFailed."""
+        """Have one worker carry out a run; return its answer, or None if no worker lives. Raises: WorkerFailed.
+
+        None also for a run that is no longer wanted before a worker has begun it.
+        """
         told = self._told.setdefault(run, threading.Event())
         try:
             self._enqueue(run, payload)
             on_wait()
-            if not self._awaited(run, told, on_look):
+            if not self._awaited(run, told, on_look, stopped):
                 return None
             return self._answer(run)
         finally:
@@ -118,12 +123,12 @@ class RunQueue:
             except psycopg.Error:
                 time.sleep(LOOK_SECONDS)
 
-    def _awaited(self, run: str, told: threading.Event, on_look: OnLook) -> bool:
-        """Wait for the end of a run; False if no worker lives and it was taken back.
+    def _awaited(self, run: str, told: threading.Event, on_look: OnLook, stopped: Stopped) -> bool:
+        """Wait for the end of a run; False if it was taken back before a worker had it.
 
         Raises: WorkerFailed for an answer that is larger than a worker may send.
         """
-        watch = _Watch(self.connection, self._queue, run, on_look)
+        watch = _Watch(self.connection, self._queue, run, on_look, stopped)
         try:
             while not watch.is_over():
                 if watch.is_taken_back():
@@ -165,12 +170,16 @@ class NewLogParts:
 class _Watch:
     """A run that a leader waits for, seen over one connection, which is replaced when it is lost."""
 
-    def __init__(self, connect: Callable[[], Connection], queue: str, run: str, on_look: OnLook) -> None:
+    def __init__(
+        self, connect: Callable[[], Connection], queue: str, run: str, on_look: OnLook, stopped: Stopped
+    ) -> None:
         self._connect = connect
         self._queue = queue
         self._run = run
         self._on_look = on_look
+        self._stopped = stopped
         self._connection: Connection | None = None
+        self._waits = False
         self._alone_since: float | None = None
         self.answer_bytes = 0
         """The size of the answer, when there is one."""
@@ -187,8 +196,8 @@ class _Watch:
             return False
 
     def is_taken_back(self) -> bool:
-        """Take the run back if it has waited long without a living worker, and none has claimed it meanwhile."""
-        if self._alone_since is None or time.monotonic() - self._alone_since <= ALONE_SECONDS:
+        """Take back a run that is no longer wanted or has no living worker, if none has claimed it meanwhile."""
+        if not self._waits or not (self._is_alone() or self._stopped()):
             return False
         try:
             return self._connection is not None and _is_cancelled(self._connection, self._run)
@@ -204,13 +213,17 @@ class _Watch:
 
     def _look(self, connection: Connection) -> bool:
         status, worker, self.answer_bytes = _status(connection, self._run)
-        if status == "ENQUEUED":
+        self._waits = status == "ENQUEUED"
+        if self._waits:
             is_served = not _unavailable(connection, self._queue)
             self._alone_since = None if is_served else self._alone_since or time.monotonic()
             return False
         self._alone_since = None
         self._on_look(connection, worker)
         return status in _OVER
+
+    def _is_alone(self) -> bool:
+        return self._alone_since is not None and time.monotonic() - self._alone_since > ALONE_SECONDS
 
 
 def _unavailable(connection: Connection, queue: str) -> str:

@@ -43,7 +43,7 @@ class TurnQueue:
         self._stop_others(turns, run)
         look = _Look(run, leader)
         try:
-            answer = self._runs.answer(run, payload, on_wait=lambda: None, on_look=look)
+            answer = self._runs.answer(run, payload, on_wait=lambda: None, on_look=look, stopped=leader.stopped)
         except WorkerFailed:
             self._remove(run)
             raise

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -18,12 +19,13 @@ from aop.core.digests import sha256_hex
 from aop.core.errors import HubUnavailable, Json, WorkerFailed
 from aop.core.ids import CommitId
 from aop.kernel.features.installation import CheckoutExtras
+from aop.kernel.features.lifecycle import LIVING, require_status, stopped_reason
 from aop.kernel.features.trees import is_free_in
 from aop.kernel.features.worktree_extras import INCLUDED, environment_of, included_patterns
 from aop.kernel.gates.execution.flaky import with_known_failure
 from aop.kernel.gates.execution.gate_plans import GatePlan
 from aop.kernel.gates.gate_runs import ExecutedGates, execute_gates, machine_identity
-from aop.kernel.gateway.calls import Call, Kernel
+from aop.kernel.gateway.calls import Call, Kernel, feature_named
 from aop.kernel.ports.fleet import GateWorkers, LogPart
 from aop.kernel.record.documents.gate_runs import GateRun, StepResult, TestBaseline
 
@@ -62,6 +64,7 @@ def execute_on_worker(
     """Have a worker run the gates, and write its logs here; None, after a line that says why, if they must run here.
 
     `passed` is the earlier pass: returned if the worker's machine is the one that it passed on.
+    Raises: InvalidStatusTransition if the feature was stopped while they waited for a worker.
     """
     why = _stays_here(call.kernel, plan) or workers.unavailable()
     try:
@@ -69,6 +72,8 @@ def execute_on_worker(
     except (HubUnavailable, WorkerFailed) as refusal:
         executed, why = None, refusal.message
     if executed is None:
+        with call.kernel.record.read() as view:
+            require_status(feature_named(view, plan.feature_id), *LIVING, to="run gates")
         why = why or "every worker has gone"
         call.report(f"{plan.feature_id}: {plan.mode} gates run on this machine: {why}")
     return executed
@@ -94,7 +99,8 @@ def _ordered(
     value: Mapping[str, Json] = msgspec.to_builtins(order)
     key = f"{call.operation()}.{sha256_hex(msgspec.json.encode([commit, value]))[:16]}"
     logs = _LogCopies(kernel, plan)
-    answered = workers.run(value, commit, key=key, report=call.report, on_log=logs.take)
+    stopped = partial(stopped_reason, kernel, plan.feature_id)
+    answered = workers.run(value, commit, key=key, report=call.report, on_log=logs.take, stopped=stopped)
     if answered is None:
         return None
     try:
