@@ -30,5 +30,17 @@ def test_a_token_reads_the_figures_of_the_features_that_it_reaches(tmp_path: Pat
     assert 'aop_leader_live{repository="repo"} 0\n' in every.text
 
 
+def test_the_figures_have_the_name_that_the_repository_has_in_a_database(tmp_path: Path) -> None:
+    world = World(make_repository(tmp_path / "repo"))
+    try:
+        world.ok("feature.init", feature_id="one")
+        with served(world.root, AOP_REPOSITORY="shop") as server:
+            answer = metrics(server, token_for(world, Role.ORCHESTRATOR))
+    finally:
+        world.close()
+    assert 'aop_features{repository="shop",status="planning"} 1\n' in answer.text
+    assert "repo" not in answer.text.replace("repositor", "")
+
+
 def metrics(server: Served, token: str) -> httpx2.Response:
     return httpx2.get(f"{server.origin}/metrics", headers={"authorization": f"Bearer {token}"}, timeout=300)

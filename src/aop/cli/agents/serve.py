@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from aop.adapters.storage.record.choice import repository_name
 from aop.cli.shell.exits import Exit
 from aop.cli.shell.platform_home import platform_arguments, platform_home
 from aop.cli.shell.repository import ask_models_argument, open_app
@@ -80,7 +81,7 @@ def serve_repository(
     door = PageDoor(app.gateway, app.root, sessions, origin, log, tickets=tickets, agent_sign=sign, machine=machine)
     with served_webhooks(app.root, app.settings, log) as webhooks, hold_server_lease(app.root / PRIVATE, origin, now):
         routes = [*webhooks, *forge_routes(app.gateway, origin, stopping, log=log), *page_routes(door, stopping)]
-        routes.append(repository_metrics_route(door))
+        routes.append(repository_metrics_route(door, repository_name(app.root, app.settings.environ)))
         serve_http(app.gateway, app.tokens, listening, announce=announce, log=log, routes=routes, stopping=stopping)
 
 

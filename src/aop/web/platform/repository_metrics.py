@@ -28,19 +28,19 @@ from aop.web.platform.platform_door import bearer_token
 from aop.wiring.supervisor_lease import lease_holder
 
 
-def repository_metrics_route(door: PageDoor) -> Route:
+def repository_metrics_route(door: PageDoor, name: str) -> Route:
     """Return the endpoint for tokens of `aop token`; what they show ends where their tools end."""
-    return Route(METRICS, _endpoint(door), methods=["GET"])
+    return Route(METRICS, _endpoint(door, name), methods=["GET"])
 
 
-def _endpoint(door: PageDoor) -> Callable[[Request], Any]:
+def _endpoint(door: PageDoor, name: str) -> Callable[[Request], Any]:
     def draw(request: Request) -> Response:
         door.check_address(request.headers)
         principal = door.sessions.tokens.principal(bearer_token(request))
         answer = door.gateway.call(principal, "report.dashboard", {})
         if answer.error is not None:
             return JSONResponse(answer.as_json(), status_of(answer.error["code"]), {"cache-control": "no-store"})
-        return Response(_text(door, answer), 200, HEADERS, MEDIA_TYPE)
+        return Response(_text(door, name, answer), 200, HEADERS, MEDIA_TYPE)
 
     async def endpoint(request: Request) -> Response:
         try:
@@ -51,10 +51,10 @@ def _endpoint(door: PageDoor) -> Callable[[Request], Any]:
     return endpoint
 
 
-def _text(door: PageDoor, answer: Envelope) -> str:
+def _text(door: PageDoor, name: str, answer: Envelope) -> str:
     seen = answer.data
     figures = RepositoryFigures(
-        name=door.root.name,
+        name=name,
         statuses=seen["counts"],
         questions=len({question for row in seen["features"] for question in row["asks"]}),
         is_led=lease_holder(door.root, door.kernel.record) is not None,

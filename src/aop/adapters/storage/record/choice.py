@@ -47,9 +47,14 @@ def place_at(url: str, root: Path, environ: Mapping[str, str]) -> Place:
     """Return the place of a repository's record in a database. Raises: DatabaseUnavailable."""
     if url.partition("://")[0] not in SCHEMES:
         raise DatabaseUnavailable("in AOP_DATABASE", "the address does not begin with postgresql://")
-    name = environ.get(REPOSITORY) or root.name
+    name = repository_name(root, environ)
     home = f"{os.uname().nodename}:{root}"
     return Place(url=url, name=name, home=home, is_shared=bool(environ.get(HUB)), worker=environ.get(WORKER, ""))
+
+
+def repository_name(root: Path, environ: Mapping[str, str]) -> str:
+    """Return the name of a repository beside others: the one that the settings give it, or that of its folder."""
+    return environ.get(REPOSITORY) or root.name
 
 
 def open_record(
