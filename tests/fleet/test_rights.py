@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import psycopg
 import pytest
 
-from tests.fleet.platforms import Platform, user_of
+from tests.adapters.storage.postgres_clusters import PASSWORD, running_cluster_at
+from tests.fleet.platforms import Platform, platform_in, user_of
 
 pytestmark = pytest.mark.fleet
 WRITES = (
@@ -18,6 +20,16 @@ WRITES = (
     "DELETE FROM fleet.repositories",
     "DELETE FROM dbos.workflow_status",
     "CREATE TABLE aop.more (x integer)",
+)
+COMMANDS = (
+    ("status",),
+    ("ticket", "runs"),
+    ("ticket", "scaffold", "SHOP-12"),
+    ("workers",),
+    ("worker", "drain", "x"),
+    ("platform", "status"),
+    ("platform", "add", "file:///nowhere"),
+    ("web", "--platform", "--print", "--repositories", "shop"),
 )
 
 
@@ -90,3 +102,56 @@ def test_a_leader_without_ownership_works_on_the_record_and_asks_workers(platfor
     assert platform.aop("platform", "remove", "shop", env=own).code == 0
     assert platform.aop("evidence", "verify", env=own).code == 0
     refused(url, "CREATE TABLE aop.more (x integer)", "DROP TABLE aop.leaders", "UPDATE fleet.shape SET runs = 2")
+
+
+def test_a_user_without_a_role_is_refused_by_name_in_every_command(platform: Platform) -> None:
+    if not platform.rows("SELECT 1 FROM pg_roles WHERE rolname = 'nobody'"):
+        platform.rows(f"CREATE ROLE nobody LOGIN PASSWORD '{PASSWORD}'")
+    own = {"AOP_DATABASE": platform.url.replace("//aop:", "//nobody:")}
+    platform.feature("search")
+    answers = {words: platform.aop(*words, "--json", env=own) for words in COMMANDS}
+    assert {words: ran.json["error"]["code"] for words, ran in answers.items()} == dict.fromkeys(
+        COMMANDS, "database_rights"
+    )
+
+
+def test_a_reader_who_asks_workers_for_a_ticket_is_refused_by_name(platform: Platform) -> None:
+    platform.rows(
+        "INSERT INTO fleet.workers (id, host, queues, places, runs, version, labels)"
+        " VALUES ('tickets-1', 'x', '{tickets}', 1, (SELECT runs FROM fleet.shape), 'x', '{}')"
+    )
+    platform.rows("UPDATE fleet.workers SET beat = clock_timestamp() + interval '1 hour' WHERE id = 'tickets-1'")
+    try:
+        ran = platform.aop(
+            "ticket", "scaffold", "SHOP-12", "--json", env={"AOP_DATABASE": user_of(platform, "aop_reader")}
+        )
+    finally:
+        platform.rows("DELETE FROM fleet.workers WHERE id = 'tickets-1'")
+    assert (ran.code, ran.json["error"]["code"]) == (2, "database_rights"), ran.out
+
+
+def test_a_database_that_is_down_is_named_in_every_command(tmp_path: Path) -> None:
+    with running_cluster_at("127.0.0.1") as own, platform_in(tmp_path, own.url) as platform:
+        platform.feature("search")
+        own.stop()
+        answers = {words: platform.aop(*words, "--json") for words in COMMANDS}
+        own.start()
+    assert {words: ran.json["error"]["code"] for words, ran in answers.items()} == dict.fromkeys(
+        COMMANDS, "database_unavailable"
+    )
+    assert [words for words, ran in answers.items() if PASSWORD in ran.out + ran.err] == []
+
+
+def test_a_user_who_lacks_one_table_is_refused_by_name_when_a_change_begins(platform: Platform) -> None:
+    platform.feature("search")
+    for sql in (
+        f"CREATE ROLE partial LOGIN PASSWORD '{PASSWORD}'",
+        "GRANT USAGE ON SCHEMA aop, fleet, dbos TO partial",
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA aop TO partial",
+        "GRANT USAGE ON ALL SEQUENCES IN SCHEMA aop TO partial",
+        "REVOKE SELECT ON aop.all_writes FROM partial",
+    ):
+        platform.rows(sql)
+    own = {"AOP_DATABASE": platform.url.replace("//aop:", "//partial:")}
+    ran = platform.aop("call", "feature.init", json.dumps({"feature_id": "other"}), env=own)
+    assert (ran.code, ran.json["error"]["code"]) == (2, "database_rights"), ran.out

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -13,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 from aop.adapters.storage.record.choice import DATABASE, SCHEMES
 from aop.adapters.storage.record.postgres.place import Place
 from aop.adapters.storage.record.postgres.reach.poolers import is_pooled_by_transaction
-from aop.core.errors import DatabaseUnavailable, PoolerUnsupported
+from aop.core.errors import DatabaseRights, DatabaseUnavailable, PoolerUnsupported
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 _PATIENCE = {
@@ -66,6 +67,17 @@ def connect(url: str) -> Connection:
     try:
         return psycopg.connect(impatient(url), autocommit=True, application_name="aop-fleet")
     except psycopg.Error as error:
+        raise DatabaseUnavailable(shown_address(url), first_line(error)) from error
+
+
+@contextmanager
+def refusals_of(url: str) -> Iterator[None]:
+    """Raise what the database refuses or cannot do by name. Raises: DatabaseRights, DatabaseUnavailable."""
+    try:
+        yield
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise DatabaseRights(first_line(error)) from error
+    except psycopg.OperationalError as error:
         raise DatabaseUnavailable(shown_address(url), first_line(error)) from error
 
 

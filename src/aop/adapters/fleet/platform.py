@@ -9,7 +9,15 @@ import msgspec
 import psycopg
 from msgspec import Struct
 
-from aop.adapters.fleet.connections import Connection, connect, engine_address, first_line, refuse_pooler, shown_address
+from aop.adapters.fleet.connections import (
+    Connection,
+    connect,
+    engine_address,
+    first_line,
+    refusals_of,
+    refuse_pooler,
+    shown_address,
+)
 from aop.adapters.fleet.leads.due_repositories import NUMBERS
 from aop.adapters.fleet.platform_shape import (
     APPLICATION,
@@ -69,8 +77,9 @@ class Platform:
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         self.connection.close()
-        if isinstance(error, psycopg.errors.InsufficientPrivilege):
-            raise DatabaseRights(first_line(error)) from error
+        if isinstance(error, psycopg.Error):
+            with refusals_of(self._url):
+                raise error
 
     def make(self, projects: Sequence[str] = ()) -> bool:
         """Make the tables and queues, or bring them up to date; tell whether anything changed.

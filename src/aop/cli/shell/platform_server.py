@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,7 @@ from aop.adapters.storage.record.postgres.all_records import AllRecords
 from aop.adapters.tickets.setup.settings import webhook_settings
 from aop.cli.shell.platform_home import PlatformHome
 from aop.core.clock import timestamp
-from aop.core.errors import DatabaseRights, PlatformMissing, Refusal, WorkerVersion
+from aop.core.errors import DatabaseRights, PlatformMissing, WorkerVersion
 from aop.core.redaction.redactor import Redactor
 from aop.kernel.gateway.tokens import Reach
 from aop.kernel.record.platforms import Fleet
@@ -28,7 +28,7 @@ from aop.mcpserver.http import origin_of, serve_routes
 from aop.web.platform.overview import Overview
 from aop.web.platform.platform_door import PlatformDoor
 from aop.web.platform.platform_routes import platform_routes
-from aop.web.webhooks import PATHS, DeliveryRuns, WebhookIntake, webhook_routes
+from aop.web.webhooks import DeliveryRuns, WebhookIntake, webhook_routes
 from aop.wiring.build import make_ready_for_threads
 from aop.wiring.server_lease import hold_server_lease
 
@@ -61,34 +61,26 @@ def _webhooks(home: PlatformHome) -> Iterator[list[Route]]:
         return
     clock = home.tokens.clock
     with TicketQueue(home.url) as queue:
-        refusal = _queue_refusal(home.url, queue)
-        for kind, ticket, run_id in queue.ledger.active() if refusal is None else ():
-            # A server stored it, and did not live to queue it.
-            queue.submit(kind, run_id, ticket)
-        refusals = {} if refusal is None else dict.fromkeys(PATHS, refusal)
-        runs = DeliveryRuns(ledger=queue.ledger, submit=queue.submit, refusals=refusals)
+        runs = DeliveryRuns(ledger=queue.ledger, submit=queue.submit, refusals={})
+
+        def runs_of(_ticket: str) -> DeliveryRuns:
+            # Looked at each time: the queues may be made, and rights be given, while this server runs.
+            queue.check()
+            return runs
+
+        with suppress(PlatformMissing, DatabaseRights):
+            queue.check()
+            for kind, ticket, run_id in queue.ledger.active():
+                # A server stored it, and did not live to queue it.
+                queue.submit(kind, run_id, ticket)
         intake = WebhookIntake(
             secret=wanted.secret,
             rules=wanted.rules,
             most_waiting=wanted.most_waiting,
-            runs_of=lambda _key: runs,
+            runs_of=runs_of,
             now=lambda: timestamp(clock.now()),
         )
         yield webhook_routes(intake)
-
-
-def _queue_refusal(url: str, queue: TicketQueue) -> Refusal | None:
-    """Return why no delivery can be queued here; None if it can."""
-    if not queue.is_there():
-        return PlatformMissing("The database has no queue for tickets.")
-    with connect(url) as connection:
-        row = connection.execute(
-            "SELECT has_table_privilege('fleet.ticket_runs', 'INSERT')"
-            " AND has_table_privilege('dbos.workflow_status', 'INSERT')"
-        ).fetchone()
-    if row is None or not row[0]:
-        return DatabaseRights("it may not write into the queue of tickets.")
-    return None
 
 
 def _tickets(url: str) -> Sequence[Mapping[str, Any]]:

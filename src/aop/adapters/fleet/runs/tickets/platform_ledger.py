@@ -11,8 +11,8 @@ import msgspec
 import psycopg
 from sqlalchemy import exc
 
-from aop.adapters.fleet.connections import Connection
-from aop.core.errors import Json, TicketRunNotFound
+from aop.adapters.fleet.connections import Connection, first_line
+from aop.core.errors import DatabaseRights, Json, TicketRunNotFound
 from aop.core.ids import RunId
 from aop.tickets.runs.storage import ACTIVE, FAILED, StorageFailed
 
@@ -190,11 +190,16 @@ def _json(value: Json) -> str:
 
 def _is_outage(error: Exception) -> bool:
     """Tell whether a database that is back would have answered."""
-    cause = error.orig if isinstance(error, exc.DBAPIError) else error
     # SQLAlchemy says of itself that no connection of its pool became free in time.
-    return isinstance(cause, psycopg.OperationalError | psycopg.InterfaceError | exc.TimeoutError)
+    return isinstance(_cause(error), psycopg.OperationalError | psycopg.InterfaceError | exc.TimeoutError)
 
 
-def _failed(error: Exception) -> StorageFailed:
-    lines = str(error).strip().splitlines()
-    return StorageFailed(f"The ledger of ticket runs: {lines[0] if lines else type(error).__name__}")
+def _failed(error: Exception) -> StorageFailed | DatabaseRights:
+    if isinstance(_cause(error), psycopg.errors.InsufficientPrivilege):
+        return DatabaseRights(first_line(error))
+    return StorageFailed(f"The ledger of ticket runs: {first_line(error)}")
+
+
+def _cause(error: Exception) -> object:
+    """Return what the driver said, where SQLAlchemy has wrapped it."""
+    return error.orig if isinstance(error, exc.DBAPIError) else error

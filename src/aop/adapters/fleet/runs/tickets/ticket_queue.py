@@ -5,17 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Self
 
 import psycopg
 
-from aop.adapters.fleet.connections import Connection, connect, engine_address, first_line
+from aop.adapters.fleet.connections import Connection, connect, engine_address, first_line, refusals_of
 from aop.adapters.fleet.platform_shape import APPLICATION, ENDED, RUNS, TICKETS, VERSION
 from aop.adapters.fleet.rules import DEAD_SECONDS
 from aop.adapters.fleet.runs.tickets.platform_ledger import PlatformLedger
 from aop.adapters.fleet.runs.tickets.ticket_service import TicketService
-from aop.core.errors import DatabaseUnavailable, WorkerFailed
+from aop.core.errors import DatabaseRights, DatabaseUnavailable, PlatformMissing, WorkerFailed
 from aop.core.ids import RunId
 from aop.tickets.mission.keys import project_of
 from aop.tickets.runs.storage import StorageFailed
@@ -48,17 +48,35 @@ class TicketQueue:
             self._connection.close()
 
     def is_there(self) -> bool:
-        """Tell whether the database has queues for tickets, for runs of this shape."""
-        with self._transaction() as rows:
+        """Tell whether the database has queues for tickets, for runs of this shape.
+
+        Raises: DatabaseUnavailable, DatabaseRights.
+        """
+        with refusals_of(self._url), self._transaction() as rows:
             found = rows.execute("SELECT to_regclass('fleet.ticket_runs') IS NOT NULL").fetchone()
             if found is None or not found[0]:
                 return False
             shape = rows.execute("SELECT runs FROM fleet.shape").fetchone()
             return shape is not None and shape[0] == RUNS
 
+    def check(self) -> None:
+        """Check that runs can be queued. Raises: PlatformMissing, DatabaseRights, DatabaseUnavailable."""
+        if not self.is_there():
+            raise PlatformMissing("The database has no queue for tickets.")
+        with refusals_of(self._url), self._transaction() as rows:
+            row = rows.execute(
+                "SELECT has_table_privilege('fleet.ticket_runs', 'INSERT')"
+                " AND has_table_privilege('dbos.workflow_status', 'INSERT')"
+            ).fetchone()
+        if row is None or not row[0]:
+            raise DatabaseRights("it may not write into the queue of tickets.")
+
     def service(self) -> TicketService:
-        """Return which queues for tickets there are now, and which of them a live worker takes."""
-        with self._transaction() as rows:
+        """Return which queues for tickets there are now, and which of them a live worker takes.
+
+        Raises: DatabaseUnavailable, DatabaseRights.
+        """
+        with refusals_of(self._url), self._transaction() as rows:
             found = rows.execute(
                 "SELECT q.name, EXISTS (SELECT 1 FROM fleet.workers w WHERE w.gone IS NULL AND NOT w.drains"
                 " AND q.name = ANY(w.queues) AND w.runs = %s"
@@ -112,7 +130,7 @@ class TicketQueue:
         from sqlalchemy.exc import SQLAlchemyError
 
         given_up = time.monotonic() + END_SECONDS
-        with suppress(psycopg.Error, SQLAlchemyError):
+        with suppress(psycopg.Error, SQLAlchemyError, DatabaseUnavailable):
             while (status := self._status(run_id)[0]) == "PENDING" and time.monotonic() < given_up:
                 # Its answer is stored a moment before its end.
                 time.sleep(0.05)
@@ -152,11 +170,20 @@ class TicketQueue:
 
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
-        with self._guard:
-            if self._connection is None or self._connection.closed:
-                self._connection = connect(self._url)
-            with self._connection.transaction():
-                yield self._connection
+        with self._guard, ExitStack() as begun:
+            try:
+                connection = self._open()
+                begun.enter_context(connection.transaction())
+            except (psycopg.OperationalError, psycopg.InterfaceError):
+                # The server was restarted since the last transaction; in this one, nothing has happened.
+                connection = self._open()
+                begun.enter_context(connection.transaction())
+            yield connection
+
+    def _open(self) -> Connection:
+        if self._connection is None or self._connection.closed:
+            self._connection = connect(self._url)
+        return self._connection
 
 
 def _key(run_id: RunId) -> str:

@@ -164,8 +164,11 @@ class Session:
         self._run([Statement(f"ROLLBACK TO {name}"), Statement(f"RELEASE {name}")])
 
     def begin(self, statements: Sequence[Statement] = ()) -> None:
-        """Begin the transaction, and run its first statements. Raises: DatabaseUnavailable."""
-        self._wire = self._begin(statements)
+        """Begin the transaction, and run its first statements. Raises: DatabaseUnavailable, DatabaseRights, Fault."""
+        try:
+            self._wire = self._begin(statements)
+        except psycopg.Error as error:
+            raise self._fault(error) from error
         self._on_begun()
 
     @property
@@ -262,6 +265,8 @@ class PostgresDatabase:
             wire.close()
             if self.outage is not None and isinstance(error, psycopg.OperationalError):
                 raise RecordLost(_broken(error)) from error
+            if isinstance(error, psycopg.errors.InsufficientPrivilege):
+                raise
             raise DatabaseUnavailable(self._place.shown, _reason(error)) from None
         return wire
 
