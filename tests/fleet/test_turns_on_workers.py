@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -135,13 +136,15 @@ def loud_agent_of(folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def started_run(platform: Platform, *names: str) -> Iterator[subprocess.Popen[str]]:
+def started_run(
+    platform: Platform, *names: str, words: Sequence[str] = (), env: Mapping[str, str] = UNABLE
+) -> Iterator[subprocess.Popen[str]]:
     """Start a run that a test disturbs; its own agent could do nothing."""
-    words = ["run", "-fl", specs_of(platform, *names), "--wait"]
+    words = words or ["run", "-fl", specs_of(platform, *names), "--wait"]
     process = subprocess.Popen(
         [sys.executable, "-m", "aop.cli.main", *words],
         cwd=platform.root,
-        env={**os.environ, "USER": "ada", **platform.env, **UNABLE},
+        env={**os.environ, "USER": "ada", **platform.env, **env},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -216,6 +219,68 @@ def test_a_turn_that_waits_for_a_worker_leaves_the_queue_when_its_feature_is_sto
     assert rows == {stopped: "failed", other: "ready_to_merge"}, err + worker.errors.read_text()
     [turn] = events(platform, "turn_taken", stopped)
     assert (turn["answered"], turn["usage"]["cost_usd"]) == (False, 0)
+
+
+@contextmanager
+def without_stops(platform: Platform) -> Iterator[None]:
+    """Have no turn hear that it was stopped."""
+    platform.rows(
+        "CREATE FUNCTION fleet.ignore() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';"
+        "CREATE TRIGGER ignore BEFORE INSERT ON fleet.stops FOR EACH ROW EXECUTE FUNCTION fleet.ignore()"
+    )
+    try:
+        yield
+    finally:
+        # A turn that nobody waits for is removed much later, and the next test shares the database.
+        platform.rows("DROP FUNCTION fleet.ignore CASCADE; DELETE FROM fleet.attempts")
+
+
+def counted(platform: Platform) -> dict[str, int]:
+    """Return the tokens that each turn has counted so far."""
+    own = f"{platform.env['AOP_REPOSITORY']}/%"
+    found = platform.rows("SELECT run, usage FROM fleet.attempts WHERE usage <> 'null' AND run LIKE %s", own)
+    return {run: json.loads(usage)["input_tokens"] for run, usage in found}
+
+
+def has_counted(platform: Platform, run: str, tokens: int) -> bool:
+    return counted(platform)[run] == tokens
+
+
+def test_two_turns_of_a_role_on_one_worker_have_counts_and_logs_of_their_own(platform: Platform) -> None:
+    worker_place, leader_place = places(platform)
+    with providing(whole(ANSWERED)) as model, without_stops(platform):
+        own = program_of(worker_place, f"sk-{uuid.uuid4().hex}", model.url)
+        platform.worker("one", "--queues", "agents", "--places", "2", env=own)
+        unable = program_of(leader_place, "sk-none", "http://127.0.0.1:9")
+        with started_run(platform, "lingers_one", env=unable):
+            until(lambda: len(counted(platform)) == 1, seconds=SECONDS)
+        [first] = counted(platform)
+        # The turn of the killed leader goes on while that of the next one begins.
+        with started_run(platform, words=("resume", "--standby", "--wait"), env=unable) as run:
+            until(lambda: len(counted(platform)) == 2, seconds=SECONDS)
+            [second] = set(counted(platform)) - {first}
+            names = {run: name_in_log(platform, run) for run in (first, second)}
+            # Twice, so that the other one has looked at its count in between.
+            for asked in (1, 2):
+                (worker_place / "bin" / f"{names[first]}.{asked}").touch()
+                wanted = 1000 * (asked + 1)
+                until(partial(has_counted, platform, first, wanted), seconds=SECONDS)
+            assert counted(platform)[second] == 1000
+            logs = {run: log_of(platform, run) for run in (first, second)}
+            assert (names[first] in logs[second], names[second] in logs[first]) == (False, False)
+            (worker_place / "bin/go").touch()
+            _out, err = run.communicate(timeout=SECONDS)
+    assert run.returncode == 0, err
+
+
+def log_of(platform: Platform, run: str) -> str:
+    rows = platform.rows("SELECT content FROM fleet.logs WHERE run = %s ORDER BY number", run)
+    return b"".join(content for (content,) in rows).decode()
+
+
+def name_in_log(platform: Platform, run: str) -> str:
+    until(lambda: "begun as " in log_of(platform, run), seconds=SECONDS)
+    return log_of(platform, run).partition("begun as ")[2].split()[0]
 
 
 def test_turns_run_here_while_no_worker_can_take_them_and_the_output_says_so_once(platform: Platform) -> None:

@@ -11,7 +11,6 @@ import msgspec
 from aop.adapters.agents import contexts, staff
 from aop.adapters.agents.gated import chosen_agent, workflow_scratch
 from aop.adapters.agents.vendors.catalogue import vendors_of
-from aop.adapters.files.own_folders import held_folder
 from aop.adapters.reporting.call_log import FileCallLog
 from aop.adapters.storage.record.sqlite import SqliteRecord
 from aop.brains.ports import Brain
@@ -86,12 +85,19 @@ def _workers(
     app: App,
     choices: Mapping[Role, ProviderChoice],
     mcp_url: str,
-    stopped: Callable[[FeatureId], str] | None = None,
+    place: TurnPlace | None = None,
 ) -> dict[Role, Worker]:
-    kernel, environ = app.gateway.kernel, app.settings.environ
-    commands = contexts.command_context(kernel, app.root, environ, staff.feature_scratch(kernel))
-    sessions = contexts.session_context(kernel, app.root, environ, app.tokens, mcp_url, network=app.settings.network)
-    if stopped is not None:
+    """Return the workers of a run, or of one turn that a leader elsewhere ordered."""
+    kernel, environ, network = app.gateway.kernel, app.settings.environ, app.settings.network
+    logs = None if place is None else place.folder
+    commands = contexts.command_context(kernel, app.root, environ, staff.feature_scratch(kernel), logs=logs)
+    sessions = contexts.session_context(kernel, app.root, environ, app.tokens, mcp_url, network=network, logs=logs)
+    if place is not None:
+        reason = place.stopped
+
+        def stopped(_feature_id: FeatureId) -> str:
+            return reason()
+
         commands = msgspec.structs.replace(commands, stopped=stopped)
         sessions = msgspec.structs.replace(sessions, stopped=stopped)
 
@@ -126,7 +132,7 @@ def take_turn(place: TurnPlace, settings: Settings, serve: ServeMcp) -> TurnAnsw
             return TurnAnswer(worker=place.worker, refusal=refusal_value(refusal, redact))
         try:
             with mcp_server_for(app, choices, serve, place.say) as mcp_url:
-                workers = _workers(app, choices, mcp_url, lambda _feature_id: place.stopped())
+                workers = _workers(app, choices, mcp_url, place)
                 output = without_added_secrets(workers[order.role].turn(given), redact)
                 return TurnAnswer(worker=place.worker, output=output)
         except Refusal as refusal:
@@ -139,27 +145,24 @@ def _app_of_turn(place: TurnPlace, order: TurnOrder, settings: Settings) -> Iter
     from aop.adapters.agents.orders.relayed_tools import RelayingGateway
     from aop.adapters.agents.orders.turn_orders import enter_documents
 
-    tmp = place.repository.root / ".aop" / "tmp"
-    tmp.mkdir(parents=True, exist_ok=True)
-    with held_folder(tmp) as private:
-        base_branch = order.config.policy.worktree.base_branch
-        kernel = worker_kernel(settings, place.repository, private, lambda: order.config, base_branch)
-        record, calls = kernel.record, FileCallLog(private / "calls.jsonl")
-        if not isinstance(record, SqliteRecord):
-            raise Fault("The record of a turn is a file.")
-        with closing(record), closing(calls):
-            enter_documents(record, order, msgspec.convert(place.earlier, tuple[Usage | None, ...]))
-            version = order.documents.state.version
-            yield App(
-                gateway=RelayingGateway(
-                    msgspec.structs.replace(kernel, calls=calls), CATALOGUE, place.call, version=version
-                ),
-                repository=place.repository,
-                record=record,
-                call_log=calls,
-                settings=settings,
-                person=Principal(role=order.role, actor="worker"),
-            )
+    base_branch = order.config.policy.worktree.base_branch
+    kernel = worker_kernel(settings, place.repository, place.folder, lambda: order.config, base_branch)
+    record, calls = kernel.record, FileCallLog(place.folder / "calls.jsonl")
+    if not isinstance(record, SqliteRecord):
+        raise Fault("The record of a turn is a file.")
+    with closing(record), closing(calls):
+        enter_documents(record, order, msgspec.convert(place.earlier, tuple[Usage | None, ...]))
+        version = order.documents.state.version
+        yield App(
+            gateway=RelayingGateway(
+                msgspec.structs.replace(kernel, calls=calls), CATALOGUE, place.call, version=version
+            ),
+            repository=place.repository,
+            record=record,
+            call_log=calls,
+            settings=settings,
+            person=Principal(role=order.role, actor="worker"),
+        )
 
 
 def gated_agent(app: App, choice: ProviderChoice, mcp_url: str = "") -> Agent:

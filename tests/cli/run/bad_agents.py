@@ -139,8 +139,16 @@ elif manner == "others":
 elif manner == "tells":
     call("submit_note", note=json.dumps([call("repo.search", query=KEY), call("repo.search", query="two"), KEY]))
 elif role == "planner":
-    if manner == "metered":
+    if manner in ("metered", "lingers"):
         ask_model()
+    if manner == "lingers":
+        own, asked = os.urandom(8).hex(), 1
+        print(f"begun as {own}", flush=True)
+        while not os.path.exists(f"{os.path.dirname(__file__)}/go"):
+            if os.path.exists(f"{os.path.dirname(__file__)}/{own}.{asked}"):
+                asked += 1
+                ask_model()
+            time.sleep(0.01)
     call("submit_plan", plan=plan())
 else:
     os.makedirs("src", exist_ok=True)

@@ -23,16 +23,24 @@ from aop.kernel.gateway.tokens import Tokens
 
 
 def command_context(
-    kernel: Kernel, root: Path, environ: Mapping[str, str], scratch: Callable[[FeatureId], AbstractContextManager[Path]]
+    kernel: Kernel,
+    root: Path,
+    environ: Mapping[str, str],
+    scratch: Callable[[FeatureId], AbstractContextManager[Path]],
+    *,
+    logs: Path | None = None,
 ) -> CommandContext:
-    """Return the context of a custom command; `scratch` provides the tree that it works in."""
+    """Return the context of a custom command; `scratch` provides the tree that it works in.
+
+    Its logs are below another folder than the root, if one is given.
+    """
     return CommandContext(
         processes=kernel.processes,
         rules=lambda: kernel.config().policy.execution,
         scratch=scratch,
         environment=lambda feature_id: environment_of(kernel, feature_id),
         private=root / ".aop" / "tmp",
-        logs=root / AGENT_LOGS,
+        logs=(logs or root) / AGENT_LOGS,
         path=visible_paths(environ.get("PATH", ""), hidden_folders(root)),
         timeouts=timeouts_of(kernel.config().policy.supervisor),
         stopped=partial(stopped_reason, kernel),
@@ -47,19 +55,24 @@ def session_context(
     mcp_url: str,
     *,
     network: Network | None = None,
+    logs: Path | None = None,
 ) -> SessionContext:
-    """Return the context of agent sessions; they reach AOP at this MCP address."""
+    """Return the context of agent sessions; they reach AOP at this MCP address.
+
+    Their logs and counts are below another folder than the root, if one is given.
+    """
+    logs = logs or root
     return SessionContext(
         kernel=kernel,
         tokens=tokens,
         scratches=ScratchReader(kernel.git, root, environ),
-        access=metered_access(kernel, root, environ),
-        logins=Logins(kernel=kernel, root=root, environ=environ, network=network or MACHINE_NETWORK),
+        access=metered_access(kernel, logs, environ),
+        logins=Logins(kernel=kernel, root=logs, environ=environ, network=network or MACHINE_NETWORK),
         environment=lambda feature_id: environment_of(kernel, feature_id),
         mcp_url=mcp_url,
         root=root,
         private=root / ".aop" / "tmp",
-        logs=root / AGENT_LOGS,
+        logs=logs / AGENT_LOGS,
         path=visible_paths(environ.get("PATH", ""), hidden_folders(root)),
         timeouts=timeouts_of(kernel.config().policy.supervisor),
         stopped=partial(stopped_reason, kernel),

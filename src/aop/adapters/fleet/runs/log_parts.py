@@ -16,9 +16,8 @@ SendPart = Callable[[str, int, bytes], bool]
 class LogParts:
     """Sends what is appended to the logs of one run; the steps have cleaned and capped them."""
 
-    def __init__(self, folder: Path, shown_folder: str, send: SendPart, *, names: str = "*.log") -> None:
+    def __init__(self, folder: Path, shown_folder: str, send: SendPart) -> None:
         self._folder = folder
-        self._names = names
         self._shown_folder = shown_folder
         """The folder of the logs at the leader, from the root of its repository."""
         self._send = send
@@ -47,7 +46,7 @@ class LogParts:
             self._has_sent_all()
 
     def _has_sent_all(self) -> bool:
-        return all(self._has_sent(path) for path in sorted(self._folder.glob(self._names)))
+        return all(self._has_sent(path) for path in sorted(self._folder.glob("*.log")))
 
     def _has_sent(self, path: Path) -> bool:
         name = f"{self._shown_folder}/{path.name}"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from aop.adapters.files.own_folders import held_folder
 from aop.adapters.fleet.runs.log_parts import LogParts
 from aop.adapters.fleet.runs.run_context import RunContext, plain_answer
 from aop.adapters.fleet.runs.turn_lines import TurnLine
@@ -28,6 +30,8 @@ class TurnPlace(Struct, frozen=True, kw_only=True):
 
     order: Mapping[str, Any]
     repository: Repository
+    folder: Path
+    """A folder of this turn alone, which ends with it: another one of the role may not have ended yet."""
     worker: str
     call: Callable[[str, Json], Any]
     """Has the leader answer a call of the agent. Raises: LeaderSilent."""
@@ -74,22 +78,25 @@ class TurnRuns:
         """Take the turn that a leader ordered, and return its answer."""
         ordered = msgspec.convert(payload, _TurnPayload)
         head = msgspec.convert(ordered.order, _OrderHead)
-        clones, worker = self._context.clones, self._context.liveness.id
+        clones = self._context.clones
         repository = clones.have(ordered.repository, ordered.hub, ordered.ref, CommitId(ObjectId(ordered.commit)))
         clones.follow_base(repository, head.config.policy.worktree.base_branch, CommitId(ObjectId(head.base_commit)))
-        counts, logs = UsageFiles(repository.root), repository.root / _LOGS / head.feature_id
-        # Those of an earlier turn would be taken for this one's.
-        counts.remove(head.feature_id, head.role)
-        names = f"{head.role}*.log"
-        _remove_logs(logs, names)
+        with _own_folder(repository) as folder:
+            return self._taken(run, ordered.order, head, repository, folder)
+
+    def _taken(
+        self, run: str, order: Mapping[str, Any], head: _OrderHead, repository: Repository, folder: Path
+    ) -> Mapping[str, Json]:
+        counts, worker = UsageFiles(folder), self._context.liveness.id
         line = TurnLine(self._context.engine, run, worker, lambda: _counted(counts, head))
-        shown, send = f"{_LOGS}/{head.feature_id}", self._sender(run)
+        logs = f"{_LOGS}/{head.feature_id}"
         self._lines[run] = line
         try:
-            with line, LogParts(logs, shown, send, names=names) as parts:
+            with line, LogParts(folder / logs, logs, self._sender(run)) as parts:
                 place = TurnPlace(
-                    order=ordered.order,
+                    order=order,
                     repository=repository,
+                    folder=folder,
                     worker=worker,
                     call=line.call,
                     stopped=lambda: line.stop_reason,
@@ -111,11 +118,14 @@ class TurnRuns:
         return lambda path, start, content: self._context.engine.send_log(run, path, start, content)
 
 
+@contextmanager
+def _own_folder(repository: Repository) -> Iterator[Path]:
+    tmp = repository.root / ".aop" / "tmp"
+    tmp.mkdir(parents=True, exist_ok=True)
+    with held_folder(tmp) as folder:
+        yield folder
+
+
 def _counted(counts: UsageFiles, head: _OrderHead) -> Json:
     usage: Json = msgspec.to_builtins(counts.usage_since(head.feature_id, head.role, since=""))
     return usage
-
-
-def _remove_logs(folder: Path, names: str) -> None:
-    for path in folder.glob(names):
-        path.unlink(missing_ok=True)

@@ -45,9 +45,5 @@ class UsageFiles:
             return counted.usage if counted.since >= since else None
         return None
 
-    def remove(self, feature_id: FeatureId, role: Role) -> None:
-        """Forget the stored count."""
-        self._path(feature_id, role).unlink(missing_ok=True)
-
     def _path(self, feature_id: FeatureId, role: Role) -> Path:
         return self._folder / f"{feature_id}.{role}.json"
