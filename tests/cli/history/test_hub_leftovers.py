@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,15 @@ from typing import Any
 import psycopg
 import pytest
 
+from aop.core.errors import Fault
+from aop.core.ids import CommitId, ObjectId
+from aop.kernel.gateway.calls import feature_named
+from aop.kernel.record.documents.base import revise
 from tests.adapters.storage.postgres_clusters import needs_postgres, running_cluster
 from tests.cli.run.test_machines import Fleet, ended_at_last, shop_in
 from tests.cli.shops import SECONDS
 from tests.racing import until
-from tests.world import Ran, World, git, make_repository, run_aop
+from tests.world import Ran, World, files, git, make_repository, run_aop
 
 pytestmark = [needs_postgres, pytest.mark.slow]
 
@@ -56,6 +61,23 @@ class Hub:
 
     def aop(self, *words: str, root: Path | None = None, **env: str) -> Ran:
         return run_aop(root or self.here, *words, env={**self.env, **env})
+
+    def started(self, *words: str) -> subprocess.Popen[bytes]:
+        """Start a command; what it prints is not read."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "aop.cli.main", *words],
+            cwd=self.here,
+            env={**os.environ, **self.env},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def writers_waiting(self) -> int:
+        """Return how many changes wait for the lock of a record."""
+        with psycopg.connect(self.env["AOP_DATABASE"]) as connection:
+            rows = connection.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+            return int(rows.fetchall()[0][0])
 
     def call(self, tool: str, root: Path | None = None, **arguments: Any) -> Any:
         ran = self.aop("call", tool, json.dumps(arguments), root=root)
@@ -143,6 +165,26 @@ def _works(fleet: Fleet) -> list[tuple[str, str]]:
         return connection.execute(sql, (fleet.name,)).fetchall()
 
 
+def test_of_merges_the_newest_stays_and_a_new_machine_has_them_all_by_it(hub: Hub) -> None:
+    merges = []
+    for name in ("one", "two"):
+        world, path = World(hub.here, hub.env), f"src/{name}.txt"
+        diff = f"--- /dev/null\n+++ b/{path}\n@@ -0,0 +1 @@\n+{name}\n"
+        world.ready(name, diff, files=files(create=(path,)))
+        world.close()
+        merged = hub.aop("merge", name, "--yes", "--json")
+        assert merged.code == 0, merged.out
+        merges.append(merged.json["data"]["merge_commit"])
+    first, second = (f"refs/aop/merged/{commit}" for commit in merges)
+    assert {first, second} <= hub.refs()
+    ran = hub.aop(*AT_ONCE)
+    assert (ran.code, hub.refs()) == (0, {second}), ran.out
+    assert hub.aop("status", root=hub.there).code == 0
+    hub.call("feature.init", root=hub.there, feature_id="three")
+    assert git(hub.there, "merge-base", "--is-ancestor", *merges) == ""
+    assert hub.aop("evidence", "verify", root=hub.there).code == 0
+
+
 def test_what_was_left_within_the_hour_stays_and_a_dry_run_removes_nothing(hub: Hub) -> None:
     tree = hub.patched("one")
     before = hub.refs()
@@ -184,13 +226,7 @@ def test_after_a_cleaning_that_was_killed_nothing_counts_as_sent(hub: Hub) -> No
     hub.call("feature.init", feature_id="one")
     hub.delete("one")
     hook = hub.hook(LOST_ANSWER.format(folder=hub.folder))
-    killed = subprocess.Popen(
-        [sys.executable, "-m", "aop.cli.main", *AT_ONCE],
-        cwd=hub.here,
-        env={**os.environ, **hub.env},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    killed = hub.started(*AT_ONCE)
     with ended_at_last(killed):
         until((hub.folder / "reached").exists, seconds=SECONDS)
         killed.kill()
@@ -219,6 +255,62 @@ def test_a_ref_that_was_moved_meanwhile_stays(hub: Hub) -> None:
     assert (ran.code, removal["problem"] != "", hub.events()) == (1, True, [])
     assert git(hub.bare, "rev-parse", hub.tree_ref()).strip() == other
     hook.unlink()
+
+
+def test_a_ref_that_was_moved_before_the_hub_was_asked_again_stays(hub: Hub) -> None:
+    hub.patched("one")
+    listed, other = (git(hub.bare, "rev-parse", hub.tree_ref() + suffix).strip() for suffix in ("", "^"))
+    git(hub.bare, "update-ref", hub.tree_ref(), other)
+    world = World(hub.here, hub.env)
+    assert world.app.hub is not None
+    assert world.app.hub.remove({hub.tree_ref(): CommitId(ObjectId(listed))}) == {
+        hub.tree_ref(): "It was moved meanwhile."
+    }
+    for ref in ("refs/heads/main", "refs/aop/undone/one", "refs/aop/trees/*"):
+        with pytest.raises(Fault, match="is not a ref that AOP removes"):
+            world.app.hub.remove({ref: CommitId(ObjectId(other))})
+    world.close()
+    assert git(hub.bare, "rev-parse", hub.tree_ref()).strip() == other
+
+
+PATIENT_REMOVAL = """\
+#!/bin/sh
+while read -r old new ref; do case "$new" in *[1-9a-f]*) exit 0;; esac; done
+touch "{folder}/reached"
+for _ in $(seq 1000); do [ -e "{folder}/go" ] && exit 0; sleep 0.1; done
+exit 1
+"""
+"""A hook that lets no ref go before it is told to."""
+
+
+def test_a_feature_that_comes_to_need_a_ref_while_others_are_removed_keeps_it(hub: Hub) -> None:
+    hub.call("feature.init", feature_id="ended")
+    hub.delete("ended")
+    hub.patched("one")
+    # More than are removed at once: the ref of the tree comes last.
+    below = f"refs/aop/gates/{hub.env['AOP_REPOSITORY']}/turn.ended"
+    git(hub.here, "push", "-q", str(hub.bare), *(f"main:{below}.{number}" for number in range(250)))
+    hub.hook(PATIENT_REMOVAL.format(folder=hub.folder))
+    world = World(hub.here, hub.env)
+
+    def go_back() -> None:
+        with world.app.record.write() as tx:
+            state = feature_named(tx, "one")
+            tx.put(revise(state, tree=hub.tree_ref().rpartition("/")[2]), "one")
+
+    going_back = threading.Thread(target=go_back)
+    cleaning = hub.started(*AT_ONCE)
+    with ended_at_last(cleaning):
+        until((hub.folder / "reached").exists, seconds=SECONDS)
+        going_back.start()
+        # It gets the lock of all changes when the first part has gone.
+        until(lambda: hub.writers_waiting() > 0, seconds=SECONDS)
+        (hub.folder / "go").touch()
+        assert cleaning.wait(SECONDS) == 1
+    going_back.join(SECONDS)
+    world.close()
+    assert hub.tree_ref() in hub.refs()
+    assert [len(event["refs"]) for event in hub.events()] == [200, 50]
 
 
 def test_refs_of_gates_and_turns_go_with_their_feature_and_those_of_others_stay(hub: Hub) -> None:

@@ -87,7 +87,7 @@ class HubRefs(Protocol):
     """The refs at the hub through which machines have the work of this repository."""
 
     def listed(self) -> Mapping[str, CommitId]:
-        """Return the refs of trees, and of the gates and turns of this repository, with the commits that they name.
+        """Return the refs of trees and merges, and of this repository's gates and turns, with what they name.
 
         Trees on a base that another record of the database has too are left out. Raises: HubUnavailable.
         """

@@ -20,14 +20,13 @@ from aop.adapters.git.refs.hub import Hub
 from aop.adapters.git.refs.remotes import ONLY_THIS
 from aop.core.errors import Fault, HubUnavailable
 from aop.core.ids import CommitId, ObjectId
-from aop.kernel.features.tree.hub_refs import GATES, TREES, tree_ref
+from aop.kernel.features.tree.hub_refs import GATES, MERGED, TREES, merge_ref, tree_ref
 from aop.kernel.ports.git import Author, Git
 from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
 
-MERGED = "refs/aop/merged"
 _SWEPT = "refs/aop/swept"
 """Refs of this machine alone: the last part of the name is the sweep after which its refs were compared."""
-_REMOVABLE = re.compile(f"(?:{TREES}|{GATES})/[^\\s:^~?*\\[\\\\]+")
+_REMOVABLE = re.compile(f"(?:{TREES}|{MERGED}|{GATES})/[^\\s:^~?*\\[\\\\]+")
 _AUTHOR = Author(name="AOP", email="aop@localhost")
 _TEXT = "The tree of a feature\n"
 _WHEN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -141,13 +140,29 @@ class TreeHub(Hub):
 
     def fetch_work(self, states: Iterable[FeatureState]) -> None:
         """Have the work of features here. Raises: HubUnavailable if the hub is out of reach, or does not have it."""
-        wanted = {ref for state in states if (ref := _ref_of(state))}
-        missing = sorted(wanted - self._here()) if wanted else []
-        for start in range(0, len(missing), _BATCH):
-            part = missing[start : start + _BATCH]
+        wanted = {ref: _merge_of(state) for state in states if (ref := _ref_of(state))}
+        missing = self._not_here(wanted)
+        if not missing:
+            return
+        # A merge that a later one contains may have no ref at the hub.
+        listed = sorted(missing & self._list(TREES, MERGED).keys())
+        for start in range(0, len(listed), _BATCH):
+            part = listed[start : start + _BATCH]
             self._reach("be read", *_FETCH, "--", self.url, *(f"+{ref}:{ref}" for ref in part))
-        if missing:
-            self._flush_objects()
+        self._flush_objects()
+        for ref in sorted(self._not_here(wanted)):
+            raise HubUnavailable(f"The hub cannot be read: it does not have `{ref}`.")
+
+    def _not_here(self, wanted: Mapping[str, CommitId | None]) -> set[str]:
+        """Return the refs whose work is not here: trees by their ref, merges also by their commit."""
+        missing = wanted.keys() - self._here() if wanted else set()
+        merges = [merge for ref in missing if (merge := wanted[ref])]
+        if not merges:
+            return missing
+        asked = "".join(f"{object_id(merge)}\n" for merge in merges).encode()
+        told = self._git.run("cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked).out.decode("utf-8")
+        here = {line.removesuffix(" commit") for line in told.splitlines() if line.endswith(" commit")}
+        return missing - {merge_ref(merge) for merge in here}
 
     def bring_base(self, branch: str, states: Iterable[FeatureState]) -> None:
         """Move the base branch forward to the commits that features were cut from or merged into."""
@@ -157,8 +172,9 @@ class TreeHub(Hub):
                 self._repository.branches.move(branch, to=commit, old=head)
 
     def listed(self) -> Mapping[str, CommitId]:
+        found = self._list(TREES, MERGED, self._gates)
         foreign = tuple(tree_ref(base, "") for base in self._foreign_bases())
-        return {ref: commit for ref, commit in self._list(TREES, self._gates).items() if not ref.startswith(foreign)}
+        return {ref: commit for ref, commit in found.items() if not ref.startswith(foreign)}
 
     def remove(self, refs: Mapping[str, CommitId]) -> Mapping[str, str]:
         for ref in refs:
@@ -168,7 +184,8 @@ class TreeHub(Hub):
         words = (*_PUSH, "--porcelain", *leases, "--", self.url, *(f":{ref}" for ref in refs))
         ran = self._run("be written", *words)
         rows = [line.split("\t") for line in ran.out.decode(errors="replace").splitlines() if line.count("\t") == 2]
-        told = {row[1].removeprefix(":"): (row[0], row[2]) for row in rows}
+        # Git names what it pushed before the colon: nothing, or `(delete)`.
+        told = {row[1].partition(":")[2]: (row[0], row[2]) for row in rows}
         if not refs.keys() <= told.keys():
             raise self._unavailable("be written", ran)
         return {ref: _reason(told[ref][1]) for ref in refs if told[ref][0] != "-"}
@@ -229,7 +246,7 @@ def _ref_of(state: FeatureState) -> str:
     """Return the ref of a feature's work; empty if others need none of it."""
     merged = _merge_of(state)
     if merged is not None:
-        return f"{MERGED}/{object_id(merged)}"
+        return merge_ref(object_id(merged))
     if state.status in TERMINAL:
         return ""
     return tree_ref(object_id(state.base_commit), object_id(state.tree))

@@ -6,14 +6,14 @@ A ref names commits, not a record: one that this record does not know is never g
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from aop.kernel.features.tree.tree_history import BASES, WITH_TREES
 from aop.kernel.record.documents.base import Document
 from aop.kernel.record.documents.features import TERMINAL, FeatureState
 from aop.kernel.record.port import Event, Snapshot, Transaction
 
-TREES, GATES = "refs/aop/trees", "refs/aop/gates"
+TREES, MERGED, GATES = "refs/aop/trees", "refs/aop/merged", "refs/aop/gates"
 _TURN = "turn."
 _ENDINGS = ("feature_merged", "feature_deleted")
 
@@ -60,14 +60,26 @@ def tree_ref(base: str, tree: str) -> str:
     return f"{TREES}/{base}/{tree}"
 
 
-def left_refs(view: Snapshot, listed: Collection[str], tree_of: Callable[[str], str]) -> Mapping[str, str]:
-    """Return those of the listed refs that features of this record left behind, and since when.
+def merge_ref(commit: str) -> str:
+    """Return the ref of a merge."""
+    return f"{MERGED}/{commit}"
 
-    `tree_of` returns the tree of a base commit; empty if that is not here.
-    """
+
+class Commits(Protocol):
+    """The commits that this machine has."""
+
+    def tree_of(self, commit: str) -> str:
+        """Return the tree of a commit; empty if it is not here."""
+
+    def contains(self, newer: str, older: str) -> bool:
+        """Tell whether one commit contains another; not if one of them is not here."""
+
+
+def left_refs(view: Snapshot, listed: Collection[str], commits: Commits) -> Mapping[str, str]:
+    """Return those of the listed refs that features of this record left behind, and since when."""
     bases = {ref.removeprefix(f"{TREES}/").partition("/")[0] for ref in listed}
     # Of a base that no ref names, the tree need not be looked up.
-    past = _Past(lambda base: tree_of(base) if base in bases else "")
+    past = _Past(lambda base: commits.tree_of(base) if base in bases else "")
     for entry in view.journal(kinds=(*WITH_TREES, *_ENDINGS)):
         past.take(entry.event)
     for state in view.all(FeatureState):
@@ -75,6 +87,11 @@ def left_refs(view: Snapshot, listed: Collection[str], tree_of: Callable[[str], 
             past.end(state.feature_id, state.last_updated, tree_ref(state.base_commit, state.tree))
     needed = NeededRefs(view)
     since = {ref: past.trees.get(ref) or past.ended.get(_feature_of(ref), "") for ref in sorted(listed)}
+    merges = [commit for commit in past.merges if merge_ref(commit) in listed]
+    for newest in merges[-1:]:
+        # Who has the newest merge has those that it contains.
+        older = [commit for commit in merges[:-1] if commits.contains(newest, commit)]
+        since |= {merge_ref(commit): past.merges[newest] for commit in older}
     return {ref: moment for ref, moment in since.items() if moment and ref not in needed}
 
 
@@ -89,11 +106,14 @@ class _Past:
         """The refs of trees that a feature had, and when the last one left it."""
         self.ended: dict[str, str] = {}
         """The features that have ended, and when."""
+        self.merges: dict[str, str] = {}
+        """The merges, in order, and when each was made."""
 
     def take(self, event: Event) -> None:
         """Follow a feature by one event."""
         name, facts = str(event.feature_id), event.payload
         if event.kind in _ENDINGS:
+            self.merges |= {str(facts["merge_commit"]): event.at} if "merge_commit" in facts else {}
             self.end(name, event.at, self._current.pop(name, ""))
             return
         if event.kind in BASES:

@@ -15,6 +15,7 @@ from aop.kernel.features.tree.hub_refs import NeededRefs, is_sweeping, left_refs
 from aop.kernel.gateway.calls import Arguments, Call, Outcome, Tool
 from aop.kernel.gateway.role_sets import SYSTEM
 from aop.kernel.ports.fleet import HubRefs
+from aop.kernel.ports.git import GitObjects
 from aop.kernel.record.port import Transaction
 
 MOST = 1000
@@ -73,16 +74,28 @@ def _unneeded(call: Call, listed: Mapping[str, CommitId], grace_seconds: int) ->
         return ()
     kernel = call.kernel
     before = timestamp(kernel.clock.now() - timedelta(seconds=grace_seconds))
+    with kernel.record.read() as view:
+        left = left_refs(view, listed, _OwnCommits(kernel.git.objects))
+    return [ref for ref, since in left.items() if since <= before]
 
-    def tree_of(base: str) -> str:
+
+class _OwnCommits:
+    """The commits of the managed repository."""
+
+    def __init__(self, objects: GitObjects) -> None:
+        self._objects = objects
+
+    def tree_of(self, commit: str) -> str:
         try:
-            return kernel.git.objects.tree_of(CommitId(ObjectId(base)))
+            return self._objects.tree_of(CommitId(ObjectId(commit)))
         except Fault:
             return ""
 
-    with kernel.record.read() as view:
-        left = left_refs(view, listed, tree_of)
-    return [ref for ref, since in left.items() if since <= before]
+    def contains(self, newer: str, older: str) -> bool:
+        try:
+            return self._objects.is_ancestor(CommitId(ObjectId(older)), CommitId(ObjectId(newer)))
+        except Fault:
+            return False
 
 
 def _remove(call: Call, hub: HubRefs, refs: Mapping[str, CommitId]) -> Mapping[str, str]:
