@@ -71,6 +71,7 @@ def test_turns_are_taken_by_an_agent_of_the_workers_machine(platform: Platform) 
     [row] = platform.aop("status", "--json").json["data"]["features"]
     assert row["status"] == "ready_to_merge"
     assert f"planner: its turn runs on the worker {worker.id}" in ran.err
+    assert {turn["on_worker"] for turn in events(platform, "turn_taken", "plain_one")} == {worker.id}
     assert platform.aop("evidence", "verify").code == 0
     assert worker.end() == 0
 
@@ -180,7 +181,7 @@ def test_a_turn_of_a_killed_worker_is_taken_by_another_and_both_are_counted(plat
     assert run.returncode == 0, err + taker.errors.read_text()
     assert f"planner: the worker {lost.id} was lost in its turn; its cost counts" in err
     turns = [turn for turn in events(platform, "turn_taken", "held_one") if turn["worker"] == "planner"]
-    assert [turn["answered"] for turn in turns] == [False, True]
+    assert [(turn["answered"], turn["on_worker"]) for turn in turns] == [(False, lost.id), (True, taker.id)]
     until(lambda: agents_left(platform) == [], seconds=60)
     assert platform.rows("SELECT * FROM fleet.attempts") == []
 
@@ -190,6 +191,8 @@ def test_a_feature_that_is_stopped_ends_its_turn_on_the_worker_which_goes_on(pla
     with started_run(platform, "held_one") as run:
         # The log is here while the turn goes on there.
         until(lambda: is_at_work(platform, "held_one"), seconds=SECONDS)
+        [row] = platform.aop("status", "--json").json["data"]["features"]
+        assert row["at_work"]["on_worker"] == worker.id
         assert platform.aop("stop", "held_one").code == 0
         _out, err = run.communicate(timeout=SECONDS)
     until(lambda: agents_left(platform) == [], seconds=60)
@@ -292,3 +295,5 @@ def test_turns_run_here_while_no_worker_can_take_them_and_the_output_says_so_onc
     ran = platform.aop("run", "-fl", specs_of(platform, "plain_two"), "--wait", env=agent)
     assert ran.code == 0, ran.err
     assert ran.err.count(f"turns run on this machine: the worker {worker.id} cannot: ") == 1
+    taken = [*events(platform, "turn_taken", "plain_one"), *events(platform, "turn_taken", "plain_two")]
+    assert [turn for turn in taken if "on_worker" in turn] == []

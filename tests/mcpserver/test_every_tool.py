@@ -323,6 +323,7 @@ PERSONS = {
     "run.took",
     "run.wait",
     "run.waited",
+    "usage.assign",
     "usage.begin",
     "usage.record",
 }

@@ -175,6 +175,7 @@ TOOL_MODULES: Mapping[str, str] = {
     "submit_plan": "aop.kernel.tools.run.submit_proposal",
     "submit_request": "aop.kernel.tools.run.submit_proposal",
     "submit_work": "aop.gated.tools.workflow",
+    "usage.assign": "aop.kernel.tools.run.usage",
     "usage.begin": "aop.kernel.tools.run.usage",
     "usage.record": "aop.kernel.tools.run.usage",
     "write_file": "aop.forge.builds.tools.file_writes",

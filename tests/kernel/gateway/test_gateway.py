@@ -230,6 +230,7 @@ MATRIX: Mapping[str, set[Role] | str] = {
     "safe_patch": {SWE},
     "search_code": {SWE, FORGE_BUILDER, SCOUT, CODER, AUDITOR, FIXER},
     "submit_work": {SWE},
+    "usage.assign": set(),
     "usage.begin": set(),
     "usage.record": set(),
     "write_file": {FORGE_BUILDER, CODER},
@@ -479,6 +480,7 @@ EXAMPLES: Mapping[str, dict[str, Any]] = {
         "trouble": "anthropic limits the requests (HTTP status 429).",
         "since": "2029-01-01T12:00:00.000Z",
     },
+    "usage.assign": {"turn": "turn-1", "on_worker": "build-7"},
     "usage.begin": {"worker": "builder", "run": "run-1", "provider": "custom"},
     "usage.record": {"worker": "builder", "run": "run-1", "provider": "custom"},
 }
@@ -698,7 +700,15 @@ def tell_about(world: World) -> None:
     world.ok("inbox.answer", feature_id="one", question_id="q1", answer="Blue.")
     world.ok("inbox.ask_path", feature_id="one", **EXAMPLES["inbox.ask_path"])
     world.ok("notices.note", role=Role.SYSTEM, feature_id="one", **EXAMPLES["notices.note"])
-    for tool in ("usage.begin", "usage.record", "submit_note", "submit_patch", "submit_plan", "submit_request"):
+    for tool in (
+        "usage.begin",
+        "usage.assign",
+        "usage.record",
+        "submit_note",
+        "submit_patch",
+        "submit_plan",
+        "submit_request",
+    ):
         world.ok(tool, role=Role.SYSTEM, feature_id="one", **EXAMPLES[tool])
     for tool in ("run.began", "leftovers.clean_hub", "leftovers.note"):
         world.ok(tool, role=Role.SYSTEM, **EXAMPLES.get(tool, {}))

@@ -132,6 +132,20 @@ def test_the_last_words_of_a_turn_at_work_are_on_its_card_without_secrets(world:
     assert "style=" not in cost.html
 
 
+def test_a_turn_on_another_machine_names_its_worker_on_its_card_and_in_the_timeline(
+    world: World, browser: Browser
+) -> None:
+    world.plan("traveller", files=files(create=("src/traveller.txt",)))
+    # A person's own agent: its turn is shown at work without a supervisor.
+    said = {"feature_id": "traveller", "worker": "swe", "run": "r", "provider": "codex"}
+    turn = world.ok("usage.begin", role=Role.SYSTEM, **said)["turn"]
+    assert "swe: codex," in browser.get("/board").text
+    world.ok("usage.assign", role=Role.SYSTEM, feature_id="traveller", turn=turn, on_worker="build-7-1f00c2ab")
+    assert "swe: codex on build-7-1f00c2ab," in browser.get("/board").text
+    world.ok("usage.record", role=Role.SYSTEM, **said, turn=turn)
+    assert "turn taken by the swe on build-7-1f00c2ab" in browser.get("/features/traveller/timeline").text
+
+
 def test_a_failure_is_marked_and_sent_to_its_builder(world: World, browser: Browser) -> None:
     world.plan("wrong", files=files(create=("src/broken.txt",)))
     world.patch("wrong", BROKEN)

@@ -119,6 +119,25 @@ def test_a_turn_in_progress_is_named_with_its_agent(world: World) -> None:
     assert since >= row["changed_at"]
 
 
+def test_a_turn_names_the_worker_of_another_machine_while_it_goes_on_and_in_the_journal(world: World) -> None:
+    world.init()
+    turn = {"worker": "planner", "run": "run-1", "provider": "claude"}
+    begun = world.ok("usage.begin", role=Role.SYSTEM, feature_id="one", **turn)["turn"]
+    for worker in ("build-7", "", "build-8"):
+        world.ok("usage.assign", role=Role.SYSTEM, feature_id="one", turn=begun, on_worker=worker)
+        (row,) = world.ok("report.dashboard")["features"]
+        assert row["at_work"].get("on_worker", "") == worker
+    # An attempt that was lost names its own worker, and leaves the turn open.
+    world.ok("usage.record", role=Role.SYSTEM, feature_id="one", **turn, answered=False, on_worker="build-7")
+    world.ok("usage.record", role=Role.SYSTEM, feature_id="one", **turn, turn=begun)
+    world.ok("usage.record", role=Role.SYSTEM, feature_id="one", **turn)
+    with world.app.record.read() as view:
+        taken = [entry.event.payload for entry in view.journal(kinds=("turn_taken",))]
+    assert [turn.get("on_worker") for turn in taken] == ["build-7", "build-8", None]
+    after = world.ok("usage.assign", role=Role.SYSTEM, feature_id="one", turn=begun, on_worker="build-9")
+    assert after["on_worker"] == ""
+
+
 def test_a_worker_sees_its_own_feature_only(world: World) -> None:
     for name in ("one", "two"):
         world.init(name)

@@ -71,6 +71,7 @@ class OrderedTurns:
             why = refusal.message
         if answer is None or answer.unable:
             self._say_once(given.feature_id, answer.unable if answer else why or "every worker has gone")
+            self._assign(given, "")
             return None
         self._said = ""
         if answer.refusal is not None:
@@ -110,11 +111,15 @@ class OrderedTurns:
         who = Principal(role=role, actor=f"{role}:{feature_id}", features=frozenset({feature_id}), turn=key)
         counts, since = UsageFiles(self._root), kernel.now()
 
+        def on_worker(worker: str) -> None:
+            self._tell(feature_id, f"{role}: its turn runs on the worker {worker}")
+            self._assign(given, worker)
+
         def on_count(usage: Json) -> None:
             counts.store(feature_id, role, MeterCount(since=since, usage=msgspec.convert(usage, Usage)))
 
         return LeaderSide(
-            on_worker=lambda worker: self._tell(feature_id, f"{role}: its turn runs on the worker {worker}"),
+            on_worker=on_worker,
             on_log=logs.take,
             on_count=on_count,
             answer=lambda tool, arguments: self._tool_answer(who, tool, arguments),
@@ -135,13 +140,24 @@ class OrderedTurns:
 
     def _count_lost(self, given: WorkerInput, worker: str, usage: Json) -> None:
         """Count an attempt whose worker was lost, as a killed turn: as far as its meter told, or as unknown."""
-        role = given.role
-        with self._gateway.kernel.record.read() as view:
-            own = [turn for turn in view.all(OpenTurn) if (turn.feature_id, turn.worker) == (given.feature_id, role)]
-        self._tell(given.feature_id, f"{role}: the worker {worker} was lost in its turn; its cost counts")
-        for turn in own[-1:]:
+        turn = self._open_turn(given)
+        self._tell(given.feature_id, f"{given.role}: the worker {worker} was lost in its turn; its cost counts")
+        if turn is not None:
             facts = {name: getattr(turn, name) for name in ("feature_id", "worker", "run", "provider", "model")}
-            self._gateway.call(SUPERVISOR, "usage.record", {**facts, "usage": usage, "answered": False})
+            lost = {**facts, "usage": usage, "answered": False, "on_worker": worker}
+            self._gateway.call(SUPERVISOR, "usage.record", lost)
+
+    def _assign(self, given: WorkerInput, worker: str) -> None:
+        """Record which worker takes the turn; none for one that is taken here."""
+        turn = self._open_turn(given)
+        if turn is not None and (turn.on_worker or "") != worker:
+            taken = {"feature_id": given.feature_id, "turn": turn.turn, "on_worker": worker}
+            self._gateway.call(SUPERVISOR, "usage.assign", taken)
+
+    def _open_turn(self, given: WorkerInput) -> OpenTurn | None:
+        with self._gateway.kernel.record.read() as view:
+            own = (given.feature_id, given.role)
+            return next((turn for turn in view.all(OpenTurn) if (turn.feature_id, turn.worker) == own), None)
 
 
 class _TurnLogs:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from aop.core.ids import FeatureId
 from aop.kernel.record.documents.base import Document
@@ -113,6 +113,8 @@ class OpenTurn(Document, frozen=True, kw_only=True):
     provider: str
     model: str | None
     began_at: str
+    on_worker: str | UnsetType = UNSET
+    """The worker of another machine that takes it; left out where none does."""
 
 
 class Overrun(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import Literal, Self
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from aop.core.text.counts import count
 from aop.kernel.record.documents.features import Status
@@ -25,11 +25,19 @@ class TurnInProgress(Struct, frozen=True, kw_only=True, gc=False):
     """Its model; null if unknown."""
     since: str
     """When the turn began, in UTC."""
+    on_worker: str | UnsetType = UNSET
+    """The worker of another machine that takes it; left out where none does."""
 
     @classmethod
     def of(cls, turn: OpenTurn) -> Self:
         """Return a stored turn as answers show it."""
-        return cls(role=turn.worker, provider=turn.provider, model=turn.model, since=turn.began_at)
+        return cls(
+            role=turn.worker,
+            provider=turn.provider,
+            model=turn.model,
+            since=turn.began_at,
+            on_worker=turn.on_worker,
+        )
 
 
 class GatesInProgress(Struct, frozen=True, kw_only=True, gc=False):

@@ -1,11 +1,11 @@
-"""Tools `usage.begin` and `usage.record`: the cost of an agent's turns."""
+"""Tools `usage.begin`, `usage.assign` and `usage.record`: the cost of an agent's turns, and who takes them."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct
 
 from aop.core.errors import Json
 from aop.core.ids import FeatureId
@@ -15,6 +15,7 @@ from aop.kernel.config.policy import Sessions
 from aop.kernel.features.work_requests import forget_wait
 from aop.kernel.gateway.calls import Call, ChangeArguments, Outcome, Tool, committed, feature_named, the_feature
 from aop.kernel.gateway.role_sets import SYSTEM
+from aop.kernel.record.documents.base import revise
 from aop.kernel.record.documents.runs import NewestRun
 from aop.kernel.record.documents.usage import FeatureUsage, OpenTurn, Spending, Trouble, Usage, Worker
 from aop.kernel.record.port import Snapshot, Transaction
@@ -61,6 +62,34 @@ def _feature_worked_on(view: Snapshot, arguments: BeginTurnArguments) -> Feature
     return FeatureId(arguments.feature_id) if arguments.worker == "swe" else the_feature(view, arguments).feature_id
 
 
+WorkerName = Annotated[str, Meta(max_length=300)]
+
+
+class AssignTurnArguments(ChangeArguments, frozen=True, kw_only=True):
+    turn: Annotated[str, Meta(max_length=200)]
+    """The turn that `usage.begin` returned."""
+    on_worker: WorkerName = ""
+    """The worker of another machine that takes it; empty: this machine."""
+
+
+class AssignTurnResult(Struct, frozen=True, kw_only=True):
+    feature_id: str
+    turn: str
+    """The name of the turn."""
+    on_worker: str
+    """The worker that takes it; empty for this machine, and for a turn that has ended."""
+
+
+@committed
+def assign_turn(call: Call, arguments: AssignTurnArguments, tx: Transaction) -> Outcome:
+    """Record which machine takes a turn that has begun."""
+    name, begun = the_feature(tx, arguments).feature_id, tx.get(OpenTurn, arguments.turn)
+    is_open = begun is not None and begun.feature_id == name
+    if begun is not None and is_open:
+        tx.put(revise(begun, on_worker=arguments.on_worker or UNSET), begun.turn)
+    return AssignTurnResult(feature_id=name, turn=arguments.turn, on_worker=arguments.on_worker if is_open else "")
+
+
 class RecordTurnArguments(BeginTurnArguments, frozen=True, kw_only=True):
     turn: Annotated[str, Meta(max_length=200)] = ""
     """The turn that `usage.begin` returned; empty without one."""
@@ -74,6 +103,8 @@ class RecordTurnArguments(BeginTurnArguments, frozen=True, kw_only=True):
     """The trouble of that provider that ended the turn; null without any."""
     session: SessionId | None = None
     """The id of the agent's session, if it can go on in the next turn."""
+    on_worker: WorkerName = ""
+    """The worker of another machine that took it; empty: the one that `usage.assign` named, or none."""
 
 
 class RecordTurnResult(Struct, frozen=True, kw_only=True):
@@ -91,8 +122,9 @@ def record_turn(call: Call, arguments: RecordTurnArguments, tx: Transaction) -> 
     known = tx.get(FeatureUsage, name) or FeatureUsage(version=0, feature_id=name)
     usage = with_turn(known, arguments.worker, arguments.run, arguments.usage)
     tx.put(usage, name)
-    begun = tx.get(OpenTurn, arguments.turn) if arguments.answered else None
-    if begun is not None:
+    begun = tx.get(OpenTurn, arguments.turn)
+    on_worker = arguments.on_worker or (begun.on_worker if begun is not None else UNSET)
+    if begun is not None and arguments.answered:
         for provider in (arguments.model_provider, own_wait_name(arguments.model_provider, name)):
             forget_wait(tx, provider, began_at=begun.began_at)
     tx.remove(OpenTurn, arguments.turn)
@@ -109,6 +141,7 @@ def record_turn(call: Call, arguments: RecordTurnArguments, tx: Transaction) -> 
             answered=arguments.answered,
             usage=msgspec.to_builtins(arguments.usage),
             **({"trouble": _masked(call, arguments.trouble)} if arguments.trouble else {}),
+            **({"on_worker": on_worker} if on_worker else {}),
         )
     )
     return RecordTurnResult(feature_id=name, feature=spent_on(usage), run=spent_in(arguments.run, tx.all(FeatureUsage)))
@@ -127,6 +160,17 @@ TOOLS = (
         output=BeginTurnResult,
         roles=SYSTEM,
         run=begin_turn,
+        mutates=True,
+        brief=True,
+        person_only=True,
+    ),
+    Tool(
+        name="usage.assign",
+        summary="Record which worker of another machine takes a turn that has begun.",
+        arguments=AssignTurnArguments,
+        output=AssignTurnResult,
+        roles=SYSTEM,
+        run=assign_turn,
         mutates=True,
         brief=True,
         person_only=True,
