@@ -1,4 +1,4 @@
-"""Tools `usage.begin`, `usage.assign` and `usage.record`: the cost of an agent's turns, and who takes them."""
+"""Tools `usage.begin`, `usage.assign` and `usage.record`: turns and their cost."""
 
 from __future__ import annotations
 
