@@ -165,7 +165,8 @@ def _works(fleet: Fleet) -> list[tuple[str, str]]:
         return connection.execute(sql, (fleet.name,)).fetchall()
 
 
-def test_of_merges_the_newest_stays_and_a_new_machine_has_them_all_by_it(hub: Hub) -> None:
+@pytest.mark.parametrize("newest", ["kept", "deleted"])
+def test_of_merges_the_newest_stays_and_a_new_machine_has_them_all_by_it(hub: Hub, newest: str) -> None:
     merges = []
     for name in ("one", "two"):
         world, path = World(hub.here, hub.env), f"src/{name}.txt"
@@ -179,9 +180,10 @@ def test_of_merges_the_newest_stays_and_a_new_machine_has_them_all_by_it(hub: Hu
     assert {first, second} <= hub.refs()
     ran = hub.aop(*AT_ONCE)
     assert (ran.code, hub.refs()) == (0, {second}), ran.out
-    assert hub.aop("status", root=hub.there).code == 0
+    if newest == "deleted":
+        hub.delete("two")
     hub.call("feature.init", root=hub.there, feature_id="three")
-    assert git(hub.there, "merge-base", "--is-ancestor", *merges) == ""
+    assert git(hub.there, "cat-file", "-t", merges[0 if newest == "deleted" else 1]) == "commit\n"
     assert hub.aop("evidence", "verify", root=hub.there).code == 0
 
 
@@ -201,12 +203,20 @@ def test_what_was_left_within_the_hour_stays_and_a_dry_run_removes_nothing(hub: 
     assert (again.code, again.err) == (0, "Nothing to clean up.\n")
 
 
-def test_work_that_comes_back_is_at_the_hub_again_and_reaches_another_machine(hub: Hub) -> None:
+@pytest.mark.parametrize("by", ["a_new_process", "one_from_before"])
+def test_work_that_comes_back_is_at_the_hub_again_and_reaches_another_machine(hub: Hub, by: str) -> None:
     hub.patched("one")
+    before = World(hub.here, hub.env)
+    # It knows now what is at the hub.
+    before.ok("feature.request_changes", feature_id="one", text="Say TWO louder.")
     assert hub.aop(*AT_ONCE).code == 0
     assert hub.tree_ref() not in hub.refs()
     # This machine has sent the base's tree before, and would think that it is still there.
-    hub.call("feature.undo", feature_id="one")
+    if by == "a_new_process":
+        hub.call("feature.undo", feature_id="one")
+    else:
+        before.ok("feature.undo", feature_id="one")
+    before.close()
     assert hub.tree_ref() in hub.refs()
     assert hub.call("repo.ensure_worktree", root=hub.there, feature_id="one")["feature_id"] == "one"
     assert (hub.there / ".worktrees/one/src/a.txt").read_text() == "one\ntwo\nthree\n"

@@ -20,7 +20,7 @@ from aop.adapters.git.refs.hub import Hub
 from aop.adapters.git.refs.remotes import ONLY_THIS
 from aop.core.errors import Fault, HubUnavailable
 from aop.core.ids import CommitId, ObjectId
-from aop.kernel.features.tree.hub_refs import GATES, MERGED, TREES, merge_ref, tree_ref
+from aop.kernel.features.tree.hub_refs import GATES, MERGED, TREES, base_of, merge_ref, tree_ref
 from aop.kernel.ports.git import Author, Git
 from aop.kernel.record.documents.features import TERMINAL, FeatureState, Status
 
@@ -144,14 +144,17 @@ class TreeHub(Hub):
         missing = self._not_here(wanted)
         if not missing:
             return
-        # A merge that a later one contains may have no ref at the hub.
-        listed = sorted(missing & self._list(TREES, MERGED).keys())
-        for start in range(0, len(listed), _BATCH):
-            part = listed[start : start + _BATCH]
-            self._reach("be read", *_FETCH, "--", self.url, *(f"+{ref}:{ref}" for ref in part))
-        self._flush_objects()
+        # A merge that a later one contains may have no ref at the hub, and the feature of the later one be deleted.
+        self._fetch(f"+{ref}:{ref}" for ref in sorted(missing & self._list(TREES, MERGED).keys()))
+        self._fetch(f"+{wanted[ref]}:{ref}" for ref in sorted(self._not_here(wanted)) if wanted[ref])
         for ref in sorted(self._not_here(wanted)):
             raise HubUnavailable(f"The hub cannot be read: it does not have `{ref}`.")
+
+    def _fetch(self, refspecs: Iterable[str]) -> None:
+        found = [*refspecs]
+        for start in range(0, len(found), _BATCH):
+            self._reach("be read", *_FETCH, "--", self.url, *found[start : start + _BATCH])
+        self._flush_objects()
 
     def _not_here(self, wanted: Mapping[str, CommitId | None]) -> set[str]:
         """Return the refs whose work is not here: trees by their ref, merges also by their commit."""
@@ -173,8 +176,8 @@ class TreeHub(Hub):
 
     def listed(self) -> Mapping[str, CommitId]:
         found = self._list(TREES, MERGED, self._gates)
-        foreign = tuple(tree_ref(base, "") for base in self._foreign_bases())
-        return {ref: commit for ref, commit in found.items() if not ref.startswith(foreign)}
+        foreign = self._foreign_bases()
+        return {ref: commit for ref, commit in found.items() if base_of(ref) not in foreign}
 
     def remove(self, refs: Mapping[str, CommitId]) -> Mapping[str, str]:
         for ref in refs:
@@ -200,8 +203,7 @@ class TreeHub(Hub):
 
     def _known_refs(self) -> set[str]:
         if self._known is None:
-            self._compared = max(self._comparisons(), default=0)
-            self._known = self._here() if self._compared == self._sweep else set()
+            self._known = self._here()
         return self._known
 
     def _here(self) -> set[str]:

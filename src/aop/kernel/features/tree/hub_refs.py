@@ -60,6 +60,11 @@ def tree_ref(base: str, tree: str) -> str:
     return f"{TREES}/{base}/{tree}"
 
 
+def base_of(ref: str) -> str:
+    """Return the base of the tree that a ref is for; empty for another ref."""
+    return ref.removeprefix(f"{TREES}/").partition("/")[0] if ref.startswith(f"{TREES}/") else ""
+
+
 def merge_ref(commit: str) -> str:
     """Return the ref of a merge."""
     return f"{MERGED}/{commit}"
@@ -77,7 +82,7 @@ class Commits(Protocol):
 
 def left_refs(view: Snapshot, listed: Collection[str], commits: Commits) -> Mapping[str, str]:
     """Return those of the listed refs that features of this record left behind, and since when."""
-    bases = {ref.removeprefix(f"{TREES}/").partition("/")[0] for ref in listed}
+    bases = {base_of(ref) for ref in listed}
     # Of a base that no ref names, the tree need not be looked up.
     past = _Past(lambda base: commits.tree_of(base) if base in bases else "")
     for entry in view.journal(kinds=(*WITH_TREES, *_ENDINGS)):
