@@ -96,16 +96,19 @@ class KilledRun:
 
 def compare(cluster: str, folder: Path, *, features: int, kills: int) -> None:
     """Run features without kills, then the same features with kills."""
-    for name in ("calm", "wild"):
-        (folder / name).mkdir()
-    with platform_in(folder / "calm", cluster, FILES_OF_RUN) as platform:
+    # A folder's name is the repository's name in the database, which the tests share.
+    undisturbed, disturbed = folder / f"calm-{features}", folder / f"wild-{features}"
+    undisturbed.mkdir()
+    disturbed.mkdir()
+    with platform_in(undisturbed, cluster, FILES_OF_RUN) as platform:
         calm = KilledRun(platform, features)
         expected, entries = calm.end(), calm.entries()
     chance = random.Random(SEED)
-    # By the number of entries in the journal: so they fall where work happens, however fast the machine is.
-    moments = sorted(chance.sample(range(entries // 20, entries * 8 // 10), kills))
+    # By the number of entries in the journal: so they fall where work happens, however fast the machine is. The first
+    # are those of the specs; until the run itself is there, a killed `aop run` is a command that was not carried out.
+    moments = sorted(chance.sample(range(features + entries // 20, entries * 9 // 10), kills))
     victims = [chance.choice((LEADER, *WORKERS)) for _ in moments]
-    with platform_in(folder / "wild", cluster, FILES_OF_RUN) as platform:
+    with platform_in(disturbed, cluster, FILES_OF_RUN) as platform:
         wild = KilledRun(platform, features)
         for moment, victim in zip(moments, victims, strict=True):
             wild.await_entries(moment)
@@ -113,6 +116,7 @@ def compare(cluster: str, folder: Path, *, features: int, kills: int) -> None:
             wild.kill(victim)
         found = wild.end()
         assert platform.aop("evidence", "verify").code == 0
+    assert {status for _name, status, _tree in expected.features} == {"ready_to_merge"}
     assert found == expected
     assert set(found.verdicts) == {2}
     assert found.processes == ""

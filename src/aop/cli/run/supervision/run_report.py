@@ -125,7 +125,8 @@ def print_facts(facts: RunFacts, terminal: Terminal) -> Exit:
         unblocks = f" (unblocks {', '.join(step.unblocks)})" if step.unblocks else ""
         terminal.say(f"{step.feature_id} is ready for review{unblocks}: {', '.join(step.commands)}")
     if code is Exit.NOT_PROVEN:
-        terminal.say("Nothing changed: every feature was already done.")
+        done = "every feature was already done." if facts.features else "there is no unfinished run. Start one: aop run"
+        terminal.say(f"Nothing changed: {done}")
     return code
 
 
