@@ -32,6 +32,21 @@ def test_a_worker_runs_the_gates_and_the_leader_records_them(platform: Platform)
     assert (worker.end(), platform.listed()["one"]["state"]) == (0, "gone")
 
 
+def test_a_worker_that_has_the_repository_comes_before_one_that_has_not(platform: Platform) -> None:
+    features = [f"search_{number}" for number in range(6)]
+    for name in features:
+        platform.feature(name)
+    knows = platform.worker("one")
+    assert platform.gates(features[0]).code == 0
+    newcomer = platform.worker("two")
+    for name in features[1:]:
+        assert platform.gates(name).code == 0
+    assert [run["worker"] for name in features for run in platform.evidence(name)] == [knows.id] * len(features)
+    assert knows.end() == 0
+    assert platform.gates(features[0], force=True).code == 0
+    assert platform.evidence(features[0])[-1]["worker"] == newcomer.id
+
+
 def test_gates_that_fail_elsewhere_fail_here_with_their_log(platform: Platform) -> None:
     (platform.root / "check.sh").write_text("echo it is broken; exit 3\n")
     git(platform.root, "commit", "-qam", "Break")

@@ -17,7 +17,7 @@ from dbos._core import execute_dequeued_workflow
 from dbos._dbos import _get_dbos_instance
 
 from aop.adapters.fleet.platform_shape import LEADS
-from aop.adapters.fleet.rules import SHORTEST_PAUSE, pause_after_look, wait_for_notice
+from aop.adapters.fleet.rules import NEWCOMER_SECONDS, SHORTEST_PAUSE, pause_after_look, wait_for_notice
 
 _GIVE_BACK = (
     "UPDATE dbos.workflow_status SET status = 'ENQUEUED', owner_xid = NULL, started_at_epoch_ms = NULL,"
@@ -39,13 +39,15 @@ class Claims:
         self._workers = workers
         self._executor = executor
         self._version = version
-        self._wake = threading.Event()
+        self._wake, self._at_once = threading.Event(), threading.Event()
         self._stopped = threading.Event()
         self._unheard: dict[str, list[str]] = {}
         """The tokens of claims without an answer; of each, the runs that were begun all the same."""
 
-    def wake(self) -> None:
-        """Look soon: a run waits, or a place is free again."""
+    def wake(self, *, at_once: bool = True) -> None:
+        """Look soon: a run waits, or a place is free again. Not at once if others would have the run ready sooner."""
+        if at_once:
+            self._at_once.set()
         self._wake.set()
 
     def busy(self) -> int:
@@ -56,7 +58,7 @@ class Claims:
     def stop(self) -> None:
         """Take no further run."""
         self._stopped.set()
-        self._wake.set()
+        self.wake()
 
     def pause(self) -> float:
         """Return how long this worker looks into no queue after a look."""
@@ -68,8 +70,10 @@ class Claims:
             pause = self.pause()
             if self._stopped.wait(pause):
                 return
-            self._wake.wait(wait_for_notice(pause))
+            if self._wake.wait(wait_for_notice(pause)):
+                self._at_once.wait(NEWCOMER_SECONDS)
             self._wake.clear()
+            self._at_once.clear()
             if not self._stopped.is_set() and self.busy() < self._places:
                 self._look()
 

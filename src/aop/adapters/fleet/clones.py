@@ -42,6 +42,10 @@ class Clones:
                 self._open[name] = repository
             return self._open[name]
 
+    def has(self, name: str) -> bool:
+        """Tell whether a repository was cloned before."""
+        return name in self._open or (self._folder / name / ".git").exists()
+
     def _make(self, root: Path) -> None:
         """Make an empty clone, whole or not at all: a disk may be full."""
         root.parent.mkdir(parents=True, exist_ok=True)

@@ -58,7 +58,7 @@ class Liveness:
         self._url = impatient(url)
         self._identity = identity
         self._closed = threading.Event()
-        self.on_queued: Callable[[], None] = lambda: None
+        self.on_queued: Callable[[str], None] = lambda _run: None
         """Told of each run that begins to wait."""
         self.on_answered: Callable[[str], None] = lambda _run: None
         """Told of each run whose call a leader has answered."""
@@ -139,8 +139,10 @@ class Liveness:
             for notice in self._connection.notifies(timeout=pause, stop_after=1):
                 if notice.channel == ANSWERED:
                     self.on_answered(notice.payload)
-                elif notice.payload in self._identity.queues:
-                    self.on_queued()
+                else:
+                    queue, _, run = notice.payload.partition(" ")
+                    if queue in self._identity.queues:
+                        self.on_queued(run)
 
     def _reconnect(self) -> None:
         with contextlib.suppress(psycopg.Error):
@@ -149,7 +151,7 @@ class Liveness:
         with contextlib.suppress(psycopg.Error):
             self._connection = self._connected()
             self._contact.connected_again(time.monotonic())
-            self.on_queued()
+            self.on_queued("")
 
     def _beat(self) -> None:
         self._asked = asked = time.monotonic()

@@ -183,6 +183,19 @@ MIGRATIONS: tuple[str, ...] = (
         reason text NOT NULL
     );
     """,
+    """
+    CREATE OR REPLACE FUNCTION fleet.tell_of_run() RETURNS trigger LANGUAGE plpgsql AS '
+    BEGIN
+        IF NEW.status = ''ENQUEUED'' THEN
+            -- A ticket belongs to no repository: its run is not named.
+            PERFORM pg_notify(''aop_queued'', concat_ws('' '', coalesce(NEW.queue_name, ''''),
+                CASE WHEN NEW.queue_name IN (''gates'', ''agents'') THEN left(NEW.workflow_uuid, 200) END));
+        ELSIF NEW.status <> ''PENDING'' THEN
+            PERFORM pg_notify(''aop_ended'', left(NEW.workflow_uuid, 200));
+        END IF;
+        RETURN NULL;
+    END';
+    """,
 )
 
 

@@ -25,6 +25,8 @@ WATCH_SECONDS = 0.2
 MOST_LOOKS = 400
 """How often all workers together look into the queues, in a second."""
 SHORTEST_PAUSE = 0.02
+NEWCOMER_SECONDS = 0.25
+"""So much later a worker looks that has no clone of the repository of which it is told: who has one comes first."""
 IDLE_SECONDS = 1.0
 """A worker that is told of nothing looks all the same: a notice can get lost with a connection."""
 

@@ -6,6 +6,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -70,8 +71,9 @@ class Worker:
         self._options.cache.mkdir(parents=True, exist_ok=True)
         for clone in self._options.cache.iterdir():
             end_orphans(clone)
+        clones = Clones(self._options.cache, self._environ)
         context = RunContext(
-            clones=Clones(self._options.cache, self._environ),
+            clones=clones,
             places=self._options.places,
             liveness=self.liveness,
             engine=self._engine,
@@ -82,7 +84,7 @@ class Worker:
         self._engine.start({name: kind(context) for name, kind in self._kinds.items()})
         if self._leads is not None:
             self._leads.start()
-        self.liveness.on_queued, self.liveness.busy = self._wake, self._busy
+        self.liveness.on_queued, self.liveness.busy = partial(self._wake, clones), self._busy
         self.liveness.forget, self.liveness.judges = self._engine.forget, True
         self._engine.claims.wake()
         self._say(f"Worker {self.liveness.id} takes {', '.join(self._options.queues)}, {self._options.places} at once.")
@@ -99,8 +101,10 @@ class Worker:
         """End as soon as the active runs have ended."""
         self._ended.set()
 
-    def _wake(self) -> None:
-        self._engine.claims.wake()
+    def _wake(self, clones: Clones, run: str) -> None:
+        """Look for a run that waits; if others may have its repository already, a little later."""
+        repository = run.rpartition("/")[0]
+        self._engine.claims.wake(at_once=not repository or clones.has(repository))
         if self._leads is not None:
             self._leads.wake()
 
