@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
+from aop.web.platform.platform_pages import PLATFORM_PAGES
 from tests.adapters.storage.postgres_clusters import programs, running_cluster
 from tests.fleet.platform_servers import Managed, PlatformServer, platform_server
 from tests.web.browser.readability import faults_for_readers
@@ -17,7 +18,6 @@ pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(programs() is None, reason="PostgreSQL is not installed (apt-get install postgresql)"),
 ]
-PATHS = ("/", "/board", "/repositories", "/tickets", "/cost", "/workers")
 PAYLOAD = "<img src=x onerror=alert(1)> \u202e {{ 7 * 7 }} " + "long" * 200
 
 
@@ -48,8 +48,8 @@ def test_payloads_do_nothing_and_everybody_can_read_the_pages(
 ) -> None:
     found: list[str] = []
     with window_at(browser, platform.server.link(), width=width, scheme=scheme) as opened:
-        for path in PATHS:
-            found += faults_for_readers(opened.go(path), width)
+        for page in PLATFORM_PAGES:
+            found += faults_for_readers(opened.go(page.path), width)
     assert not found, "\n".join(found)
 
 
