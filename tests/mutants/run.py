@@ -49,6 +49,9 @@ def main(arguments: Sequence[str]) -> int:
     wanted = [
         each for each in everything if {each.area, each.id, f"{each.area}/{each.id}"} & set(options.only or names)
     ]
+    if options.part:
+        number, parts = map(int, options.part.split("/"))
+        wanted = wanted[len(wanted) * (number - 1) // parts : len(wanted) * number // parts]
     began = time.monotonic()
     with _copies(options.workers) as copies:
         results = _tried(wanted, copies, seconds=options.timeout)
@@ -59,6 +62,7 @@ def main(arguments: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants.run", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", action="append", default=[], metavar="ID", help="these mutants or areas only")
+    parser.add_argument("--part", metavar="K/N", help="only the k-th of n parts of them")
     parser.add_argument("--rows", type=Path, default=ROWS, metavar="FOLDER", help="where the files of rows lie")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="how many at a time (one a core)")
     parser.add_argument("--timeout", type=float, default=300, metavar="SECONDS", help="for the tests of one mutant")

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 
 import pytest
 
-OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "--no-header", "-m", "")
+OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "--no-header", "-m", "", "--rows", "all")
 TOLD = "outcome: "
 """The beginning of the line that tells the outcome."""
 BROKEN = (ImportError, NameError, SyntaxError)

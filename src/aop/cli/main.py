@@ -244,4 +244,8 @@ def main_parser() -> Parser:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    # If Ctrl-C came while Python evaluated a text, as to make a dataclass, `python -m` would end by the signal and not
+    # with our exit code, though we caught it. The next text that is evaluated makes it forget that.
+    eval("0")  # noqa: S307
+    sys.exit(code)

@@ -66,7 +66,7 @@ class Agents:
             processes=kernel.processes,
             rules=lambda: kernel.config().policy.execution,
             scratch=feature_scratch(kernel),
-            environment=lambda feature_id: environment_of(kernel, feature_id),
+            environment=lambda feature_id: environment_of(kernel, feature_id, kernel.config().policy.worktree),
             private=self.world.root / ".aop/tmp",
             logs=self.world.root / ".aop/logs",
             path="/usr/bin:/bin",

@@ -12,7 +12,7 @@ import pytest
 from aop.adapters.processes.sandbox.landlock import Landlock
 from tests.adapters.processes.steps import Steps
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Landlock is a part of Linux")
+pytestmark = [pytest.mark.on_disk, pytest.mark.skipif(sys.platform != "linux", reason="Landlock is a part of Linux")]
 
 ATTEMPTS = """
 import socket, sys

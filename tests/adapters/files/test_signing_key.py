@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import stat
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,3 +70,28 @@ def test_a_key_that_was_damaged_signs_nothing(path: Path, key: bytes) -> None:
     with pytest.raises(Fault, match=r"`approval\.key` does not have 32 bytes"):
         FileSigner(path).verify(b"text", "")
     assert path.read_bytes() == key
+
+
+def replaced(path: Path) -> None:
+    beside = path.with_name("beside")
+    beside.write_bytes(b"y" * 32)
+    beside.replace(path)
+
+
+def changed(path: Path) -> None:
+    path.write_bytes(b"y" * 32)
+    # The test may be faster than the clock of the file system.
+    os.utime(path, ns=(0, 10**9))
+
+
+@pytest.mark.parametrize("change", [replaced, changed, Path.unlink])
+def test_a_signer_that_has_read_the_key_uses_the_one_that_is_there_now(
+    path: Path, change: Callable[[Path], Any]
+) -> None:
+    signer = FileSigner(path, now_ns=lambda: time.time_ns() + 60 * 10**9)
+    before = signer.sign(b"text")
+    assert [signer.sign(b"text") for _ in range(3)] == [before] * 3
+    change(path)
+    now = signer.sign(b"text")
+    assert now != before
+    assert now == FileSigner(path).sign(b"text")

@@ -20,7 +20,7 @@ from aop.kernel.ports.processes import Ending
 from tests.adapters.processes.steps import Steps
 from tests.world import git, make_repository
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="Landlock is a part of Linux")
+pytestmark = [pytest.mark.on_disk, pytest.mark.skipif(sys.platform != "linux", reason="Landlock is a part of Linux")]
 
 
 @pytest.fixture

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from aop.adapters.processes.control_groups import GroupFolder, control_group, wa
 from aop.kernel.config.policy import NO_LIMITS, StepLimits
 from tests.adapters.processes.steps import Steps
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+pytestmark = [pytest.mark.on_disk, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 
 BOTH = msgspec.structs.replace(NO_LIMITS, memory_bytes=1000, processes=5)
 SHOWN = "for which in c f n d; do echo $(ulimit -S$which) $(ulimit -H$which); done"
@@ -126,3 +128,47 @@ def test_a_group_is_gone_when_its_last_process_has_ended() -> None:
     with control_group(BOTH) as group:
         assert (group is not None) == bool(groups_of_aop())
     assert groups_of_aop() == []
+
+
+@pytest.mark.parametrize("most", [1, 2, 50])
+def test_a_process_begins_in_its_group_and_leaves_aop_outside(most: int) -> None:
+    own = Path("/proc/thread-self/cgroup")
+    before = own.read_text()
+    with control_group(msgspec.structs.replace(NO_LIMITS, processes=most)) as group:
+        if group is None:
+            pytest.skip("no control group can be made here")
+        with group.entered():
+            process = subprocess.Popen(["cat", "-", own], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert own.read_text() == before
+        assert group.add(process.pid)
+        found = process.communicate("", timeout=60)[0]
+        assert [line for line in found.splitlines() if Path(line).name.startswith(f"aop-{os.getpid()}-")] != []
+    assert groups_of_aop() == []
+
+
+def test_a_group_made_while_another_thread_starts_a_step_is_not_one_below_that_of_the_step() -> None:
+    with control_group(msgspec.structs.replace(NO_LIMITS, processes=50)) as group:
+        if group is None:
+            pytest.skip("no control group can be made here")
+        with ThreadPoolExecutor(1) as threads:
+            # A thread that begins in the group would be in it itself.
+            threads.submit(groups_of_aop).result(60)
+            with group.entered():
+                folders = threads.submit(groups_made_with, processes=20).result(60)
+    assert len(folders) == 2
+    assert len({os.path.dirname(folder) for folder in folders}) == 1
+
+
+def groups_made_with(*, processes: int) -> list[str]:
+    with control_group(msgspec.structs.replace(NO_LIMITS, processes=processes)):
+        return groups_of_aop()
+
+
+def test_a_step_that_cannot_be_started_leaves_aop_outside_of_its_group(steps: Steps) -> None:
+    own = Path("/proc/thread-self/cgroup")
+    before = own.read_text()
+    (steps.worktree / "broken").write_bytes(b"\0\1")
+    (steps.worktree / "broken").chmod(0o755)
+    ended, _ = steps.run("./broken", limits=msgspec.structs.replace(NO_LIMITS, processes=50))
+    assert ended.exit_code != 0
+    assert own.read_text() == before

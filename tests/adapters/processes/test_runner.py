@@ -18,7 +18,7 @@ from aop.core.errors import Fault, SandboxUnavailable
 from aop.kernel.ports.processes import Command, CommandResult, Ending, Processes
 from tests.adapters.processes.steps import Steps, processes_with, wait_until_dead
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+pytestmark = [pytest.mark.on_disk, pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")]
 
 
 @pytest.fixture(params=["none", "landlock", "bubblewrap"])

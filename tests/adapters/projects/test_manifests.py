@@ -12,6 +12,7 @@ SIZE = 50_000
 PACKAGES = ",\n".join(f'"p{number}": "1"' for number in range(SIZE))
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize(
     ("path", "text"),
     [
@@ -30,6 +31,7 @@ def test_the_time_to_read_a_manifest_grows_with_its_size_alone(path: str, text: 
     assert process_time() - began < 5
 
 
+@pytest.mark.unmeasured
 def test_the_time_to_read_a_lock_file_grows_with_its_size_alone() -> None:
     began = process_time()
     read_lock("pnpm-lock.yaml", b"  a@1" + b"1" * SIZE)

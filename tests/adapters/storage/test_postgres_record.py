@@ -16,7 +16,7 @@ from aop.adapters.storage.record.moves import Contents, copy_into_database, move
 from aop.adapters.storage.record.postgres.place import Place
 from aop.adapters.storage.record.postgres.postgres_clock import PostgresClock
 from aop.adapters.storage.record.postgres.postgres_record import PostgresRecord
-from aop.adapters.storage.record.postgres.postgres_shape import MIGRATIONS
+from aop.adapters.storage.record.postgres.postgres_shape import MIGRATING, MIGRATIONS
 from aop.adapters.storage.record.sqlite import SqliteRecord
 from aop.core.errors import (
     DatabaseNotAop,
@@ -92,6 +92,19 @@ def test_repositories_in_one_database_do_not_see_each_other(url: str) -> None:
     assert (kinds(shop), kinds(lab)) == (["thing_happened", "sold"], ["thing_happened"])
     shop.close()
     lab.close()
+
+
+def test_an_empty_database_that_two_meet_at_once_is_prepared_once(url: str) -> None:
+    records = [PostgresRecord(place(url, name, f"here:/{name}")) for name in ("shop", "lab")]
+    with psycopg.connect(url) as first, ThreadPoolExecutor(2) as pool, psycopg.connect(url, autocommit=True) as admin:
+        first.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATING,))
+        numbers = [pool.submit(record.number) for record in records]
+        waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        until(lambda: admin.execute(waiting).fetchone() == (2,))
+        first.commit()
+        assert sorted(number.result(timeout=300) for number in numbers) == [1, 2]
+    for record in records:
+        record.close()
 
 
 def test_a_connection_that_the_server_ended_is_replaced(url: str) -> None:

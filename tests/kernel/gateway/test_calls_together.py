@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec import Struct
 
 from aop.core.errors import Fault
+from aop.core.ids import FeatureId
 from aop.core.roles import Role
 from aop.kernel.gateway.calls import Arguments, Call, Envelope, Outcome, Tool
 from aop.kernel.gateway.gateway import Gateway, ToolRequest
 from aop.kernel.gateway.principals import Principal
+from aop.kernel.record.projections import DECISIONS, SHOWN_DECISIONS, decision_files, decision_lines
+from aop.wiring.build import Settings, build
 from aop.wiring.catalogue import CATALOGUE
 from tests.world import World
 
@@ -120,3 +125,25 @@ def test_what_breaks_in_one_leaves_nothing_of_any_and_each_can_be_sent_again(wor
 @pytest.mark.parametrize("tool", [tool for tool in CATALOGUE.values() if tool.brief], ids=lambda tool: tool.name)
 def test_a_brief_tool_changes_the_record_and_has_nothing_to_settle(tool: Tool) -> None:
     assert (tool.mutates, tool.resolve, tool.reveal) == (True, None, None)
+
+
+def test_decisions_are_those_of_the_journal_whatever_this_process_read_of_it_before(world: World) -> None:
+    world.init("one")
+    other = build(world.root, Settings.from_env({}))
+    for number in range(SHOWN_DECISIONS + 5):
+        app = (world.app, other)[number % 2]
+        app.gateway.call_together([note(world, f"op-{number}")])
+    with closing(other), world.app.record.read() as view:
+        newest = view.journal(feature_id=FeatureId("one"), kinds=tuple(DECISIONS), newest=SHOWN_DECISIONS)
+        assert told(world, "one").encode() in decision_files(FeatureId("one"), decision_lines(newest)).values()
+
+
+def test_kept_lines_of_another_journal_are_not_shown(world: World) -> None:
+    world.init("one")
+    world.app.gateway.call_together([note(world, "op-1")])
+    kept = world.app.gateway.kernel.decision_lines
+    entry, lines = kept[FeatureId("one")]
+    kept[FeatureId("one")] = (msgspec.structs.replace(entry, hash="0" * 64), ("- Another journal\n", *lines))
+    world.app.gateway.call_together([note(world, "op-2")])
+    shown = told(world, "one")
+    assert ("Another journal" in shown, shown.count("Said by op-1"), shown.count("Said by op-2")) == (False, 1, 1)

@@ -27,9 +27,13 @@ root, role, tool, arguments, operation_id = sys.argv[1:]
 app = build(Path(root), Settings.from_env(os.environ))
 who = msgspec.structs.replace(app.person, role=role)
 ready()
-answer = app.gateway.call(who, tool, json.loads(arguments), operation_id=operation_id)
+while True:
+    answer = app.gateway.call(who, tool, json.loads(arguments), operation_id=operation_id)
+    if answer.error is None or answer.error["code"] != "worktree_busy":
+        break
 print(json.dumps(answer.as_json()))
 """
+"""Calls a tool; on a busy machine others may hold the worktree for longer than a call waits, so it is sent again."""
 
 BROKEN = "--- /dev/null\n+++ b/src/broken.txt\n@@ -0,0 +1 @@\n+x\n"
 REPAIRED = "--- a/src/broken.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
@@ -179,7 +183,7 @@ def test_of_two_processes_that_merge_with_one_approval_one_merges(world: World) 
     )
     won, lost = sorted(answers, key=lambda answer: not answer["ok"])
     assert (won["ok"], lost["ok"]) == (True, False)
-    assert lost["error"]["code"] in ("invalid_status_transition", "worktree_busy")
+    assert lost["error"]["code"] == "invalid_status_transition"
     assert git(world.root, "rev-parse", "main").strip() == won["data"]["merge_commit"]
     assert git(world.root, "rev-parse", "main^1") == base
     merged_by = events(world, "feature_merged")

@@ -170,6 +170,7 @@ def test_an_empty_file_takes_an_insertion_at_its_top() -> None:
     assert refusal(b"@@ -1 +1 @@\n-x\n+y\n", b"").facts["nearest"] == []
 
 
+@pytest.mark.unmeasured
 def test_time_is_bounded_on_repetitive_files() -> None:
     began = process_time()
     content = b"a\nb\n" * 200_000 + b"a\na\n"

@@ -30,7 +30,7 @@ from aop.kernel.record.documents.gate_runs import GateRun, StepResult, Subject, 
 from aop.kernel.record.documents.plans import AcceptedPlan, Plan
 from aop.kernel.record.documents.qa import QaHunk, QaIndex, QaItem
 from aop.kernel.record.port import Event, JournalEntry
-from aop.kernel.record.projections import decisions_text, feature_files, front_matter, index_files
+from aop.kernel.record.projections import decision_files, decision_lines, feature_files, front_matter, index_files
 from tests.world import files, plan_for
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "files"
@@ -178,8 +178,8 @@ TOLD = journal(
 )
 
 WRITTEN = {
-    **feature_files(STATE, PLAN, QA_INDEX, runs=[RUN], told=TOLD),
-    **feature_files(NEW, None, None, runs=[], told=[]),
+    **feature_files(STATE, PLAN, QA_INDEX, runs=[RUN], decisions=decision_lines(TOLD)),
+    **feature_files(NEW, None, None, runs=[], decisions=()),
     **index_files(INDEX),
 }
 
@@ -230,7 +230,7 @@ def test_a_state_reads_back_as_the_document_that_it_was_written_from() -> None:
 @pytest.mark.parametrize("status", Status)
 def test_every_status_is_written_by_its_name(status: Status) -> None:
     state = msgspec.structs.replace(NEW, status=status)
-    text = feature_files(state, None, None, runs=[], told=[])["agentic/features/two/state.md"].decode()
+    text = feature_files(state, None, None, runs=[], decisions=())["agentic/features/two/state.md"].decode()
     assert f"\nstatus: {status.value}\n" in text
     assert f"# two: {status.value}\n" in text
 
@@ -247,7 +247,7 @@ def test_whatever_a_text_holds_the_state_reads_back(reason: str, branch: str, ga
         gates={gate: Verdict.PASS},
         cluster=Cluster(qa_session_id=session),
     )
-    written = feature_files(state, None, None, runs=[], told=[])["agentic/features/one/state.md"]
+    written = feature_files(state, None, None, runs=[], decisions=())["agentic/features/one/state.md"]
     yaml, body = split_front_matter(written)
     assert parse_yaml(yaml).value == msgspec.json.decode(msgspec.json.encode(front_matter(state)))
     assert body.startswith("# one: blocked\n")
@@ -303,7 +303,8 @@ def test_the_decisions_are_one_line_each_whatever_their_text_holds() -> None:
         ("unknown_kind", {"secret": "x"}),
     )
     one_line = r"a \# Forged - 2020 \*\*person:eve\*\* merged {0} {plan_version}"
-    assert decisions_text(ONE, told).splitlines() == [
+    (written,) = decision_files(ONE, decision_lines(told)).values()
+    assert written.decode().splitlines() == [
         "# Decisions on one",
         "",
         f"- {NOW} **person:ada** Plan 1 was accepted: {one_line} (#1)",

@@ -4,8 +4,6 @@ Reading the sources takes YAML and a dozen questions to git; checking that none 
 after a branch has moved a comparison of its folder.
 """
 
-from __future__ import annotations
-
 from binascii import crc32
 from contextlib import suppress
 from pathlib import Path
@@ -58,7 +56,7 @@ class _StoredEntry(Struct, frozen=True, kw_only=True):
 class CachedConfig:
     """Returns the configuration in force."""
 
-    def __init__(self, head_of: HeadOf, trees: Trees, root: Path) -> None:
+    def __init__(self, head_of: "HeadOf", trees: "Trees", root: Path) -> None:
         self._head_of = head_of
         self._trees = trees
         self._root = root

@@ -153,11 +153,22 @@ def read_file(folder: Path, path: str) -> tuple[os.stat_result, bytes] | None:
 def small_content(path: Path | str) -> bytes | None:
     """Return the content of a small plain file; None if it is absent, a link, larger, or not a file."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            content = file.read(_SMALL + 1) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        # Every call reads some of these, so it makes no file object.
+        try:
+            content = os.read(descriptor, _SMALL + 1) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+        finally:
+            os.close(descriptor)
     except OSError:
         return None
     return content if content is not None and len(content) <= _SMALL else None
+
+
+def write_whole(descriptor: int, content: bytes) -> None:
+    """Write all of a content to an open file, without the calls that a buffered file makes."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
 
 
 @contextmanager

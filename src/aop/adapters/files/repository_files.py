@@ -7,12 +7,12 @@ import stat
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from io import BufferedReader
+from io import FileIO
 from itertools import islice, takewhile
 from pathlib import Path
 
 from aop.adapters.files.exchange import put_in_place
-from aop.adapters.files.own_folders import open_parent
+from aop.adapters.files.own_folders import open_parent, write_whole
 from aop.core.errors import Fault, FileNotFound
 from aop.core.paths import globs
 from aop.kernel.ports.files import FilePart
@@ -49,7 +49,7 @@ class RepositoryFiles:
     def read_tail(self, path: str, *, limit: int) -> bytes:
         with suppress(OSError), open_parent(self._top, path) as (folder, name), _open_file(folder, name) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - limit))
-            return file.read(limit)
+            return b"".join(_pieces(file, limit))
         return b""
 
     def read_part(self, path: str, *, offset: int | None, limit: int) -> FilePart:
@@ -57,7 +57,7 @@ class RepositoryFiles:
             size = os.fstat(file.fileno()).st_size
             begin = min(size, max(0, size - limit if offset is None else offset))
             file.seek(begin)
-            return FilePart(content=file.read(limit), offset=begin, size=size)
+            return FilePart(content=b"".join(_pieces(file, limit)), offset=begin, size=size)
         return FilePart()
 
     def matching(self, pattern: str, *, limit: int) -> tuple[str, ...]:
@@ -145,12 +145,27 @@ class RepositoryFiles:
 
 
 def _content_in(folder: int, name: str, path: str, limit: int) -> bytes | None:
-    with suppress(FileNotFoundError), _refusing(path), _open_file(folder, name) as file:
-        size = os.fstat(file.fileno()).st_size
-        if size > limit:
-            raise FileNotFound(f"`{path}` has {size} bytes; at most {limit} are read.", path=path)
-        return file.read(size)
-    return None
+    try:
+        with _open_file(folder, name) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > limit:
+                raise FileNotFound(f"`{path}` has {size} bytes; at most {limit} are read.", path=path)
+            return b"".join(_pieces(file, size))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _pieces(file: FileIO, size: int) -> Iterator[bytes]:
+    """Yield so many bytes of a file, or what it has."""
+    while size > 0 and (piece := file.read(size)):
+        size -= len(piece)
+        yield piece
+
+
+def _unreadable(path: str, error: OSError, verb: str = "read") -> FileNotFound:
+    return FileNotFound(f"`{path}` cannot be {verb}: {error.strerror}.", path=path)
 
 
 @contextmanager
@@ -161,16 +176,17 @@ def _refusing(path: str, verb: str = "read") -> Iterator[None]:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise FileNotFound(f"`{path}` cannot be {verb}: {error.strerror}.", path=path) from error
+        raise _unreadable(path, error, verb) from error
 
 
 @contextmanager
-def _open_file(folder: int, name: str) -> Iterator[BufferedReader]:
+def _open_file(folder: int, name: str) -> Iterator[FileIO]:
     descriptor = os.open(name, _READ, dir_fd=folder)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(None, "it is not a plain file")
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
+        # A buffer would cost more than reading a small file.
+        with FileIO(descriptor, closefd=False) as file:
             yield file
     finally:
         os.close(descriptor)
@@ -187,11 +203,13 @@ def _write_file(folder: int, name: str, content: bytes, *, durable: bool) -> Non
     with suppress(FileNotFoundError):
         os.unlink(beside, dir_fd=folder)
     try:
-        with os.fdopen(os.open(beside, _CREATE, 0o666, dir_fd=folder), "wb") as file:
-            file.write(content)
+        descriptor = os.open(beside, _CREATE, 0o666, dir_fd=folder)
+        try:
+            write_whole(descriptor, content)
             if durable:
-                file.flush()
-                os.fsync(file.fileno())
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
         if durable:
             os.replace(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
             os.fsync(folder)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from aop.core.errors import Fault
 
 KEY_BYTES = 32
+_COARSE_STEP_NS = 2_000_000_000
+"""The coarsest clock of a file system: a file that is younger may change again and keep its time."""
 
 
 class FileSigner:
     """Implements `aop.kernel.ports.signer.Signer` with HMAC-SHA256."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, now_ns: Callable[[], int] = time.time_ns) -> None:
         self._path = path
+        self._now_ns = now_ns
+        self._kept: tuple[tuple[int, ...], bytes] | None = None
+        """The status of the file and its key: a server checks a token with each request."""
 
     def sign(self, text: bytes) -> str:
         # Only approvals are signed, and every command makes a signer.
@@ -30,6 +37,23 @@ class FileSigner:
         return hmac.compare_digest(self.sign(text).encode(), signature.encode())
 
     def _key(self) -> bytes:
+        kept, status = self._kept, self._status()
+        if kept is not None and kept[0] == status:
+            return kept[1]
+        key = self._read_key()
+        # Asked before the file was read: a key that replaced it meanwhile has another status.
+        is_settled = status is not None and max(status[-2:]) + _COARSE_STEP_NS < self._now_ns()
+        self._kept = (status, key) if status is not None and is_settled else None
+        return key
+
+    def _status(self) -> tuple[int, ...] | None:
+        try:
+            found = os.stat(self._path)
+        except FileNotFoundError:
+            return None
+        return found.st_dev, found.st_ino, found.st_size, found.st_mode, found.st_mtime_ns, found.st_ctime_ns
+
+    def _read_key(self) -> bytes:
         try:
             key = self._path.read_bytes()
         except FileNotFoundError:

@@ -128,10 +128,12 @@ class Repository:
         self.checkout.note_move(branch, old)
 
     def close(self) -> None:
-        """End the git processes that stay; a later question starts them again."""
+        """End the git processes and remove the git directories that stay; a later call makes them again."""
         self.objects.close()
         self.branches.close()
         self.worktrees.close()
+        if "narrow" in vars(self):
+            self.narrow.close()
 
     def sweep_leftovers(self) -> None:
         """Remove what killed processes left behind, and write the objects again that a power cut has taken."""

@@ -6,6 +6,7 @@ import time
 import uuid
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -22,7 +23,11 @@ class SystemClock:
         return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
     def boot_id(self) -> str:
-        # Without it, a restart is noticed because the boot seconds went back.
+        return self._boot
+
+    @cached_property
+    def _boot(self) -> str:
+        # No process outlives a start of the machine. Where this is missing, the boot seconds went back after a restart.
         with suppress(OSError):
             return BOOT_ID.read_text(encoding="ascii").strip()
         return ""

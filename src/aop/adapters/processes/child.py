@@ -20,6 +20,8 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import msgspec
 
+from aop.adapters.processes.limits import Limiter
+
 MARKER = "AOP_STEP_ID"
 """The variable that marks the processes of a step without a sandbox."""
 MAKER = "AOP_SANDBOX_OF"
@@ -75,8 +77,8 @@ class InheritedDescriptors(ExitStack):
     def content(self, data: bytes) -> int:
         """Hand down a descriptor with this content."""
         descriptor = self.add(os.memfd_create("aop"))
-        with open(descriptor, "wb", closefd=False) as file:
-            file.write(data)
+        while data:
+            data = data[os.write(descriptor, data) :]
         os.lseek(descriptor, 0, os.SEEK_SET)
         return descriptor
 
@@ -91,7 +93,7 @@ class _Status(msgspec.Struct, rename="kebab"):
 def start_child(
     argv: Sequence[str],
     *,
-    limit: Callable[[int], None],
+    limits: Limiter,
     take: Callable[[bytes], None],
     take_errors: Callable[[bytes], None] | None = None,
     clock: Callable[[], float],
@@ -106,7 +108,7 @@ def start_child(
     # With `handed` the process is a sandbox: it waits for a line first, and reports.
     env = env or {}
     try:
-        with _without_core_dumps():
+        with _without_core_dumps(), limits.entered():
             process = subprocess.Popen(
                 argv,
                 cwd=cwd,
@@ -123,7 +125,7 @@ def start_child(
     takes = (take, take_errors or take)
     child = Child(process, takes, clock, marker=env.get(MARKER, ""), status_fd=handed.status_fd if handed else None)
     try:
-        child.begin(limit)
+        child.begin(limits)
         yield child
     finally:
         child.end()
@@ -171,10 +173,10 @@ class Child:
         code = self._process.returncode
         return code if code is None or code >= 0 else 128 - code
 
-    def begin(self, limit: Callable[[int], None]) -> None:
+    def begin(self, limits: Limiter) -> None:
         """Limit the process, and let it begin if it waits. Raises: CannotStart."""
         try:
-            limit(self._process.pid)
+            limits.impose(self._process.pid)
         except ProcessLookupError:
             pass
         except OSError as error:
@@ -330,8 +332,10 @@ def _is_marked(pid: str, marker: bytes) -> bool:
         return False
     environment = b"\0"
     try:
-        while piece := os.read(descriptor, _CHUNK):
+        # The kernel fills what it is given, so a shorter piece is the last one.
+        while len(piece := os.read(descriptor, _CHUNK)) == _CHUNK:
             environment += piece
+        environment += piece
     except OSError:
         pass
     finally:

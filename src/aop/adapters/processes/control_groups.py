@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from msgspec import Struct
 
+from aop.core.errors import Fault
 from aop.kernel.config.policy import StepLimits
 
 _ROOT = "/sys/fs/cgroup"
-_OWN = Path("/proc/self/cgroup")
+# Not that of the process: its main thread may be in the group of a step that it starts just now.
+_OWN = Path("/proc/thread-self/cgroup")
+_ONE_THREAD, _THIS_THREAD = "tasks", b"0"
 _PAUSES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.2)
 
 
@@ -31,12 +34,25 @@ class ControlGroup:
 
     def __init__(self, folders: Sequence[Path], *, limits_memory: bool) -> None:
         self._folders = folders
+        self._entered: tuple[Path, ...] = ()
         self.limits_memory = limits_memory
 
+    @contextmanager
+    def entered(self) -> Iterator[None]:
+        """Have what this thread starts begin in the group, as far as the kernel lets a single thread enter it."""
+        # To move another process, the kernel waits for all processors: 10 ms. Version 2 moves no single thread, and the
+        # memory of a thread is that of AOP.
+        folders = [folder for folder in self._folders if _has_room_for_aop(folder)]
+        with ExitStack() as inside:
+            for folder in folders:
+                inside.enter_context(_entered(folder))
+            yield
+        self._entered = tuple(folders)
+
     def add(self, pid: int) -> bool:
-        """Move a process into the group; tell whether that was allowed."""
+        """Move a process into the group, where it did not begin there; tell whether that was allowed."""
         try:
-            for folder in self._folders:
+            for folder in (folder for folder in self._folders if folder not in self._entered):
                 (folder / "cgroup.procs").write_text(str(pid), encoding="ascii")
         except OSError:
             return False
@@ -65,7 +81,7 @@ def control_group(limits: StepLimits) -> Iterator[ControlGroup | None]:
 
 
 def wanted_folders(limits: StepLimits, own: str) -> list[GroupFolder]:
-    """Return the folders to make; `own` is `/proc/self/cgroup`, with the group of AOP itself."""
+    """Return the folders to make; `own` is `/proc/thread-self/cgroup`, with the group of AOP itself."""
     lines = (line.split(":", 2) for line in own.splitlines())
     groups = {name: path.rstrip("/") for _, names, path in lines for name in names.split(",")}
     memory, processes = limits.memory_bytes, limits.processes
@@ -104,6 +120,32 @@ def _make_folder(wanted: GroupFolder) -> Path | None:
                 _write(folder, wanted.swap)
             return folder
     return None
+
+
+def _has_room_for_aop(folder: Path) -> bool:
+    """Tell whether a thread of AOP can enter a group, start a process there, and go back."""
+    try:
+        most = int((folder / "pids.max").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return False
+    return most > 1 and all(os.access(each / _ONE_THREAD, os.W_OK) for each in (folder, folder.parent))
+
+
+@contextmanager
+def _entered(folder: Path) -> Iterator[None]:
+    """Have this thread be in a group, and afterwards in the one around it, where it was before."""
+    with (
+        open(folder.parent / _ONE_THREAD, "wb", buffering=0) as back,
+        open(folder / _ONE_THREAD, "wb", buffering=0) as to,
+    ):
+        to.write(_THIS_THREAD)
+        try:
+            yield
+        finally:
+            try:
+                back.write(_THIS_THREAD)
+            except OSError as error:
+                raise Fault("AOP cannot leave the control group of a step.") from error
 
 
 def _remove(folder: Path) -> None:

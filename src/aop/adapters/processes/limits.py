@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import msgspec
@@ -43,8 +43,12 @@ class Limiter:
             self.excess = f"It had more than {most} processes and threads, and was ended."
         return self.excess
 
+    def entered(self) -> AbstractContextManager[None]:
+        """Have what this thread starts begin in the control group of the step, where that is possible."""
+        return nullcontext() if self._group is None else self._group.entered()
+
     def impose(self, pid: int) -> None:
-        """Limit a process and its descendants."""
+        """Limit a process that was started, and its descendants."""
         if self._group is not None and not self._group.add(pid):
             self._group = None
         for kind, most in self._most().items():
@@ -75,7 +79,7 @@ class Limiter:
 @contextmanager
 def limiter(limits: StepLimits) -> Iterator[Limiter]:
     """Make the limiter of one step, and remove its control group afterwards."""
-    # Entering a group takes 10 ms, so it is made only for what nothing else limits well.
+    # To move a process into a group may take 10 ms, so it is made only for what nothing else limits well.
     needs_group = limits.memory_bytes or (limits.processes and os.geteuid() == 0)
     with control_group(limits) if needs_group else nullcontext() as group:
         yield Limiter(limits, group)

@@ -294,7 +294,7 @@ class LocalProcesses:
             env = {MAKER: f"{os.getpid()}-{self._private_root}"}
             with start_child(
                 [*WAIT_FOR_LINE, *argv],
-                limit=limits.impose,
+                limits=limits,
                 take=logs.take,
                 take_errors=logs.take_errors(),
                 clock=self._clock,
@@ -333,7 +333,7 @@ class LocalProcesses:
             )
             with start_child(
                 argv,
-                limit=limits.impose,
+                limits=limits,
                 take=logs.take,
                 take_errors=logs.take_errors(),
                 clock=self._clock,
@@ -348,7 +348,7 @@ class LocalProcesses:
             env = {**homes_of_tools(self._home), **_private_variables(folder), **program.env, MARKER: folder.name}
             with start_child(
                 program.argv,
-                limit=limits.impose,
+                limits=limits,
                 take=logs.take,
                 take_errors=logs.take_errors(),
                 clock=self._clock,

@@ -131,7 +131,7 @@ def _company_problem(session: Session) -> str:
 def run_mode(session: Session, mode: Mode) -> WorktreeRun:
     """Run one mode of the feature's gates on its tree, and record the verdict."""
     state = session.the_state()
-    refuse_escaped_profile(session.kernel, state, state.base_commit, state.tree)
+    refuse_escaped_profile(session.kernel, state, session.kernel.config(), base=state.base_commit, tree=state.tree)
     plan = plan_gates(state, None, mode, session.config)
     ran = run_in_worktree(session, plan, baseline=tests_on_base(session.call, plan))
     session.state = with_verdict(session.the_state(), ran.run)

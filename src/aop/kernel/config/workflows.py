@@ -1,7 +1,5 @@
 """Workflow configuration: the shapes of `gated` and `forge` in policy.yaml."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct

@@ -205,10 +205,16 @@ def _type_of(values: list[Any]) -> Schema:
 
 def _models(hint: Any) -> set[type[Struct]]:
     if isinstance(hint, type) and issubclass(hint, Struct):
-        return {hint}.union(*map(_models, get_type_hints(hint).values()))
+        return {hint}.union(*map(_models, _hints(hint)))
     return set().union(*map(_models, get_args(hint)))
 
 
+@cache
+def _hints(model: type[Struct]) -> tuple[Any, ...]:
+    return tuple(get_type_hints(model).values())
+
+
+@cache
 def _field_docstrings(model: type[Struct]) -> dict[str, str]:
     found: dict[str, str] = {}
     for each in reversed(model.__mro__):

@@ -97,14 +97,14 @@ def ports_of(slot: int, rules: WorktreeRules) -> range:
     return range(rules.first_port + slot * rules.ports, rules.first_port + (slot + 1) * rules.ports)
 
 
-def environment_of(kernel: Kernel, feature_id: FeatureId) -> Environment:
+def environment_of(kernel: Kernel, feature_id: FeatureId, rules: WorktreeRules) -> Environment:
     """Return the variables that name a feature's ports and database; none without a feature."""
     with kernel.record.read() as view:
         known = view.get(PortSlots, PortSlots.key)
     slot = known.by_feature.get(feature_id) if known else None
     if slot is None:
         return ()
-    ports = ports_of(slot, kernel.config().policy.worktree)
+    ports = ports_of(slot, rules)
     database = f"aop_{slot}_{feature_id.replace('-', '_')}"[:LONGEST_DATABASE_NAME]
     return (*((f"AOP_PORT_{number}", str(port)) for number, port in enumerate(ports)), ("AOP_DATABASE", database))
 
@@ -143,7 +143,8 @@ def set_up_checkout(call: Call, target: SetupTarget, policy: Policy) -> Checkout
     if is_own and (target.exact or done < len(wanted)):
         # Ignored files that an earlier run left could steer this one.
         kernel.git.worktrees.renew(folder, tree, keep=tuple(known.installed) if known else ())
-    extras = CheckoutExtras(env=environment_of(kernel, feature_id), readable=place_extras(kernel, tree, folder, rules))
+    environment = environment_of(kernel, feature_id, rules)
+    extras = CheckoutExtras(env=environment, readable=place_extras(kernel, tree, folder, rules))
     for number in range(done, len(wanted)):
         with kernel.locks.gate_slot(policy.supervisor.max_parallel_gate_runs):
             _run_setup_command(call, target, number, policy=policy, extras=extras)

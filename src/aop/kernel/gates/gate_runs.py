@@ -75,9 +75,10 @@ def plan_gates(state: FeatureState, plan: Plan | None, mode: Mode, config: Confi
     )
 
 
-def refuse_escaped_profile(kernel: Kernel, state: FeatureState, base: CommitId, tree: TreeId) -> None:
+def refuse_escaped_profile(
+    kernel: Kernel, state: FeatureState, config: Config, *, base: CommitId, tree: TreeId
+) -> None:
     """Refuse a profile that proves less than the policy demands for a tree. Raises: InvalidOverridePrecedence."""
-    config = kernel.config()
     if config.policy.gates.required:
         changes = kernel.git.objects.changes(kernel.git.objects.tree_of(base), tree)
         paths = [change.path for change in changes]

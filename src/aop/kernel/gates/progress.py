@@ -25,12 +25,14 @@ class Progress(Struct, frozen=True, kw_only=True):
 def with_progress(call: Call, feature_id: str, mode: Mode) -> Call:
     """Return the call with a `report` that also stores each line in the ledger, for other processes."""
     progress = Progress(feature_id=feature_id, mode=mode, since=call.kernel.now())
-    call.intend(msgspec.to_builtins(progress))
+    # A power cut ends the run: nobody asks for its progress then.
+    call.intend(msgspec.to_builtins(progress), durable=False)
     lines: list[str] = []
 
     def report(line: str) -> None:
         lines.append(line)
-        call.intend(msgspec.to_builtins(msgspec.structs.replace(progress, lines=tuple(lines[-MOST_LINES:]))))
+        told = msgspec.structs.replace(progress, lines=tuple(lines[-MOST_LINES:]))
+        call.intend(msgspec.to_builtins(told), durable=False)
         call.report(line)
 
     return msgspec.structs.replace(call, report=report)

@@ -18,7 +18,7 @@ from aop.kernel.gateway.epochs import refuse_old_epoch
 from aop.kernel.gateway.principals import Principal
 from aop.kernel.gateway.workspaces import Workspace, no_workspace
 from aop.kernel.record.documents.features import FeatureState
-from aop.kernel.record.port import Event, Record, Snapshot, Transaction
+from aop.kernel.record.port import Event, JournalEntry, Record, Snapshot, Transaction
 
 if TYPE_CHECKING:
     # Most commands use few of the ports.
@@ -161,6 +161,8 @@ class Kernel(Struct, frozen=True, kw_only=True):
     """Told of each question that was answered or closed, in the same transaction."""
     workspace_of: Callable[[Snapshot, Principal], Workspace] = no_workspace
     """Returns the workspace of a caller: that of its workflow, or of its build. Raises: as the room of either."""
+    decision_lines: dict[FeatureId, tuple[JournalEntry, tuple[str, ...]]] = {}
+    """The lines that `decisions.md` of a feature had when it was last written, and the entry of the last of them."""
     prove_contracts: Callable[[Snapshot], Mapping[str, int]] = lambda _view: {}
     """Checks the contracts of projects against the journal, and counts what matches; raises `EvidenceBroken`."""
 
@@ -195,9 +197,12 @@ class Call(Struct, frozen=True, kw_only=True):
             raise Fault(f"`{self.tool.name}` is not listed as mutating.")
         return self.operation_id
 
-    def intend(self, intent: Mapping[str, Json]) -> None:
-        """Note what happens next outside the database, so that a later process can settle this call if it dies."""
-        with self.kernel.record.write() as tx:
+    def intend(self, intent: Mapping[str, Json], *, durable: bool = True) -> None:
+        """Note what happens next outside the database, so that a later process can settle this call if it dies.
+
+        What nothing has to be settled by need not be `durable`: a power cut may take it back.
+        """
+        with self.kernel.record.write(durable=durable) as tx:
             refuse_old_epoch(tx, self.kernel.epoch)
             tx.intend(self.operation(), intent)
 

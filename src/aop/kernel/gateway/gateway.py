@@ -111,7 +111,7 @@ class Gateway:
         kernel = msgspec.structs.replace(self.kernel, config=lambda: config)
         with kernel.record.write():
             decided = [self._decide_or_refuse(kernel, request, report) for request in calls]
-        answers = [answer if admitted is None else self._show(admitted, answer) for admitted, answer in decided]
+        answers = self._show(decided)
         for request, answer in zip(calls, answers, strict=True):
             self._note(request, began=began, outcome=_outcome_of(answer))
         return [_with_set_aside(set_aside, answer) for answer in answers]
@@ -124,7 +124,8 @@ class Gateway:
     def _call(self, request: ToolRequest, report: Report) -> Envelope:
         admitted = self._admit(self.kernel, request, report)
         set_aside = self._settle_dead_operations(report)
-        return _with_set_aside(set_aside, self._show(admitted, self._decide(admitted)))
+        (answer,) = self._show([(admitted, self._decide(admitted))])
+        return _with_set_aside(set_aside, answer)
 
     def _admit(self, kernel: Kernel, request: ToolRequest, report: Report) -> _AdmittedCall:
         tool = self._permitted_tool(kernel, request)
@@ -151,12 +152,21 @@ class Gateway:
         except Refusal as refusal:
             return None, refusal_envelope(refusal)
 
-    def _show(self, admitted: _AdmittedCall, answer: Envelope) -> Envelope:
-        tool, arguments = admitted.call.tool, admitted.arguments
-        if not tool.mutates:
-            return answer
-        set_aside = show(self.kernel, arguments.feature_id if isinstance(arguments, FeatureArguments) else None)
-        return _with_set_aside(set_aside, self._with_revealed_data(tool, answer))
+    def _show(self, decided: Sequence[tuple[_AdmittedCall | None, Envelope]]) -> list[Envelope]:
+        """Show what calls changed, all at once; the first answer tells what foreign content was moved."""
+        changes = [admitted for admitted, _ in decided if admitted is not None and admitted.call.tool.mutates]
+        if not changes:
+            return [answer for _, answer in decided]
+        named = [each.arguments.feature_id for each in changes if isinstance(each.arguments, FeatureArguments)]
+        set_aside = show(self.kernel, named or None)
+        answers = list[Envelope]()
+        for admitted, answer in decided:
+            if admitted is None or not admitted.call.tool.mutates:
+                answers.append(answer)
+                continue
+            answers.append(_with_set_aside(set_aside, self._with_revealed_data(admitted.call.tool, answer)))
+            set_aside = ()
+        return answers
 
     def _note(self, request: ToolRequest, *, began: float, outcome: str) -> None:
         tool = self.tools.get(request.tool)

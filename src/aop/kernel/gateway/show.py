@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from typing import ClassVar, TypeAlias
 
@@ -27,6 +27,8 @@ QUARANTINED = "worktree_quarantined"
 """The event for paths of a worktree that were moved to quarantine."""
 MOST_NAMED = 100
 """How many paths it names; it counts all."""
+MOST_KEPT = 1000
+"""The number of features whose lines of `decisions.md` are kept."""
 
 MovedPath: TypeAlias = tuple[str, str]
 """The name in the answer's evidence, and the path."""
@@ -41,9 +43,10 @@ class FilesComparison(Document, frozen=True, kw_only=True):
     """The start of the machine in which all of them were compared with the record."""
 
 
-def show(kernel: Kernel, own: str | None = None) -> tuple[MovedPath, ...]:
+def show(kernel: Kernel, own: Collection[str] | None = None) -> tuple[MovedPath, ...]:
     """Write every file and worktree that may be older than the record; return what foreign content was moved."""
-    # Only what belongs to `own` is waited for, or a fault says why not; the rest may be left for a later call.
+    # Only what belongs to the features `own` is waited for, or a fault says why not; the rest may be left for a later
+    # call. None: nobody waits for any of it.
     with kernel.record.read() as view:
         if not view.unshown():
             return ()
@@ -52,11 +55,11 @@ def show(kernel: Kernel, own: str | None = None) -> tuple[MovedPath, ...]:
         # Read again: the last holder of the lock may have shown it all.
         with kernel.record.read() as view:
             waiting = view.unshown()
-            rendered = {what: _render(view, what) for what in waiting if what.kind not in IN_GIT}
+            rendered = {what: _render(kernel, view, what) for what in waiting if what.kind not in IN_GIT}
         _show_all(kernel, rendered, set_aside, own)
     for what in waiting:
         if what.kind in IN_GIT and _is_ours(kernel, what, own):
-            patience = SHOW_WAIT_SECONDS if _feature_of(what) == own else 0.0
+            patience = SHOW_WAIT_SECONDS if _feature_of(what) in (own or ()) else 0.0
             with suppress(WorktreeBusy, *_faults_to_ignore(what, own)):
                 _show_in_git(kernel, what, set_aside, wait_seconds=patience)
     return tuple(set_aside)
@@ -84,13 +87,13 @@ def doubt_after_restart(kernel: Kernel) -> None:
             tx.mark_unshown("index", Index.key)
 
 
-def _is_ours(kernel: Kernel, what: Unshown, own: str | None) -> bool:
+def _is_ours(kernel: Kernel, what: Unshown, own: Collection[str] | None) -> bool:
     """Tell whether a worktree or a branch is shown here: of several machines, by the one that leads or is asked."""
-    return not kernel.is_shared or kernel.epoch is not None or _feature_of(what) == own
+    return not kernel.is_shared or kernel.epoch is not None or _feature_of(what) in (own or ())
 
 
-def _faults_to_ignore(what: Unshown, own: str | None) -> tuple[type[Exception], ...]:
-    return () if own is not None and (what.kind == "index" or _feature_of(what) == own) else (Fault,)
+def _faults_to_ignore(what: Unshown, own: Collection[str] | None) -> tuple[type[Exception], ...]:
+    return () if own is not None and (what.kind == "index" or _feature_of(what) in own) else (Fault,)
 
 
 def _feature_of(what: Unshown) -> FeatureId:
@@ -98,12 +101,12 @@ def _feature_of(what: Unshown) -> FeatureId:
     return FeatureId(what.key.partition("@")[0])
 
 
-def _render(view: Snapshot, what: Unshown) -> dict[str, bytes]:
+def _render(kernel: Kernel, view: Snapshot, what: Unshown) -> dict[str, bytes]:
     # Most calls find everything shown.
     from aop.kernel.record.documents.gate_runs import GateRun
     from aop.kernel.record.documents.plans import AcceptedPlan
     from aop.kernel.record.documents.qa import QaIndex
-    from aop.kernel.record.projections import DECISIONS, SHOWN_DECISIONS, decision_files, feature_files, index_files
+    from aop.kernel.record.projections import decision_files, feature_files, index_files
 
     if what.kind == "index":
         index = view.get(Index, Index.key)
@@ -111,9 +114,9 @@ def _render(view: Snapshot, what: Unshown) -> dict[str, bytes]:
     state = view.get(FeatureState, what.key)
     if state is None:
         return {}
-    told = view.journal(feature_id=state.feature_id, kinds=tuple(DECISIONS), newest=SHOWN_DECISIONS)
+    decisions = _newest_decisions(kernel, view, state.feature_id)
     if what.kind == "decisions":
-        return decision_files(state.feature_id, told)
+        return decision_files(state.feature_id, decisions)
     # Older runs have their files already, and a run never changes.
     newest = (view.get(GateRun, run_id) for run_id in state.evidence.latest_by_mode.values())
     return feature_files(
@@ -121,12 +124,37 @@ def _render(view: Snapshot, what: Unshown) -> dict[str, bytes]:
         view.get(AcceptedPlan, what.key),
         view.get(QaIndex, what.key),
         runs=[run for run in newest if run is not None],
-        told=told,
+        decisions=decisions,
     )
 
 
+def _newest_decisions(kernel: Kernel, view: Snapshot, feature_id: FeatureId) -> tuple[str, ...]:
+    """Return the lines of `decisions.md`; those of the last time are kept, and only newer entries are read."""
+    from aop.kernel.record.projections import DECISIONS, SHOWN_DECISIONS, decision_lines
+
+    known, lines = kernel.decision_lines.get(feature_id, (None, ()))
+    after = 0 if known is None else known.seq - 1
+    told = [*view.journal(after=after, feature_id=feature_id, kinds=tuple(DECISIONS), newest=SHOWN_DECISIONS)]
+    if known is None:
+        lines = decision_lines(told)
+    elif told and told[0].hash == known.hash:
+        # A hash covers every entry before its own, so the older lines still hold.
+        lines = (*lines, *decision_lines(told[1:]))[-SHOWN_DECISIONS:]
+    else:
+        told = [*view.journal(feature_id=feature_id, kinds=tuple(DECISIONS), newest=SHOWN_DECISIONS)]
+        lines = decision_lines(told)
+    if told:
+        if len(kernel.decision_lines) >= MOST_KEPT:
+            kernel.decision_lines.clear()
+        kernel.decision_lines[feature_id] = (told[-1], lines)
+    return lines
+
+
 def _show_all(
-    kernel: Kernel, rendered: Mapping[Unshown, dict[str, bytes]], set_aside: list[MovedPath], own: str | None
+    kernel: Kernel,
+    rendered: Mapping[Unshown, dict[str, bytes]],
+    set_aside: list[MovedPath],
+    own: Collection[str] | None,
 ) -> None:
     """Write what was rendered, and note it all at once: many callers wait for one commit, not for many."""
     written: dict[Unshown, dict[str, str]] = {}

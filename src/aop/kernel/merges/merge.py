@@ -342,7 +342,7 @@ def _merge_gate_plan(call: Call, ready: MergeReadiness, prepared: PreparedMerge)
         # The policy allows a profile without this mode; the merged tree is then proven by the full gates.
         plan = plan_gates(ready.state, ready.plan, Mode.FULL, config)
     merged = call.kernel.git.objects.tree_of(prepared.merge_commit)
-    refuse_escaped_profile(call.kernel, ready.state, prepared.base, merged)
+    refuse_escaped_profile(call.kernel, ready.state, config, base=prepared.base, tree=merged)
     subject = Subject(tree=merged, base_commit=prepared.base, definition=plan.subject.definition)
     return msgspec.structs.replace(plan, mode=mode, subject=subject)
 

@@ -60,6 +60,8 @@ class JudgedPatch(Struct, frozen=True, kw_only=True):
     proposal: PatchedTree
     locks: tuple[str, ...]
     whole_diff: bytes
+    config: Config
+    """The configuration by which it was judged."""
 
     @property
     def after(self) -> FeatureState:
@@ -79,16 +81,17 @@ def target_of(kernel: Kernel, arguments: ChangeArguments) -> PatchTarget:
         )
 
 
-def judged_patch(kernel: Kernel, target: PatchTarget, text: str | bytes, *, by_person: bool = False) -> JudgedPatch:
+def judged_patch(
+    kernel: Kernel, target: PatchTarget, text: str | bytes, config: Config, *, by_person: bool = False
+) -> JudgedPatch:
     """Write the tree that a patch makes, and judge it; each rule has its refusal. A person's may be binary."""
-    config = kernel.config()
     proposal = proposal_for(kernel, target, text, config, by_person=by_person)
     judge_proposal(kernel, target, proposal, config)
     needed = _needed_locks(target, proposal, config)
     with kernel.record.read() as view:
         check_unbroken(view, target.state, needed, read_clock(kernel.clock))
     whole_diff = kernel.git.objects.diff(target.base_tree, proposal.tree, context_lines=0)
-    return JudgedPatch(target=target, proposal=proposal, locks=needed, whole_diff=whole_diff)
+    return JudgedPatch(target=target, proposal=proposal, locks=needed, whole_diff=whole_diff, config=config)
 
 
 def store_patch(
@@ -106,7 +109,7 @@ def store_patch(
     gates = reset_verdicts(state.gates)
     after = with_new_status(msgspec.structs.replace(fenced, tree=patch.proposal.tree, gates=gates, set_aside=None))
     stored = store_changed(tx, call, state, after)
-    renew_index(tx, stored, patch.whole_diff, target.accepted.plan if target.accepted else None, kernel.config())
+    renew_index(tx, stored, patch.whole_diff, target.accepted.plan if target.accepted else None, patch.config)
     tx.mark_unshown("worktree", stored.feature_id)
     close_requests(tx, call, stored.feature_id, "changes")
     return stored

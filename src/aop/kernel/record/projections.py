@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -98,7 +97,7 @@ def feature_files(
     qa_index: QaIndex | None,
     *,
     runs: Iterable[GateRun],
-    told: Iterable[JournalEntry],
+    decisions: Sequence[str],
 ) -> dict[str, bytes]:
     """Return every file of a feature, by path."""
     # Commands that only read write none of these, and need no YAML.
@@ -107,7 +106,7 @@ def feature_files(
     folder = folder_of(state.feature_id)
     files = {
         f"{folder}/state.md": join_front_matter(front_matter(state), body_of(state)).encode(),
-        **decision_files(state.feature_id, told),
+        **decision_files(state.feature_id, decisions),
         **{f"{folder}/evidence/{run.run_id}.json": pretty_json(msgspec.to_builtins(run)) for run in runs},
     }
     if plan is not None:
@@ -117,9 +116,11 @@ def feature_files(
     return files
 
 
-def decision_files(feature_id: FeatureId, told: Iterable[JournalEntry]) -> dict[str, bytes]:
+def decision_files(feature_id: FeatureId, lines: Sequence[str]) -> dict[str, bytes]:
     """Return the file of a feature's newest decisions, by path."""
-    return {f"{folder_of(feature_id)}/decisions.md": decisions_text(feature_id, told).encode()}
+    older = "" if len(lines) < SHOWN_DECISIONS else f"Older ones: `aop logs --feature {feature_id}`.\n\n"
+    text = f"# Decisions on {feature_id}\n\n{older}{''.join(lines)}"
+    return {f"{folder_of(feature_id)}/decisions.md": text.encode()}
 
 
 def index_files(index: Index) -> dict[str, bytes]:
@@ -127,15 +128,13 @@ def index_files(index: Index) -> dict[str, bytes]:
     return {INDEX_PATH: pretty_json(msgspec.to_builtins(index))}
 
 
-def decisions_text(feature_id: FeatureId, told: Iterable[JournalEntry]) -> str:
-    """Tell the newest events of a feature, one line each."""
-    lines = [
+def decision_lines(told: Iterable[JournalEntry]) -> tuple[str, ...]:
+    """Return the lines of events in `decisions.md`."""
+    return tuple(
         f"- {entry.event.at} **{entry.event.actor}** {sentence_of(entry)} (#{entry.seq})\n"
         for entry in told
         if entry.event.kind in DECISIONS
-    ]
-    older = "" if len(lines) < SHOWN_DECISIONS else f"Older ones: `aop logs --feature {feature_id}`.\n\n"
-    return f"# Decisions on {feature_id}\n\n{older}{''.join(lines)}"
+    )
 
 
 def sentence_of(entry: JournalEntry) -> str:
@@ -151,7 +150,6 @@ class _Facts(dict[str, Json]):
         return _as_plain_text(str(value)) if key in UNTRUSTED else value
 
 
-@lru_cache(maxsize=512)  # each note is told again with every one that follows it
 def _as_plain_text(text: str) -> str:
     """Return a text that can neither begin a line nor pass for markup."""
     return _MARKUP.sub(r"\\\g<0>", visible(" ".join(text.split())))

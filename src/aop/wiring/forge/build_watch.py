@@ -87,9 +87,11 @@ class BuildWatch:
         while not self._is_over.wait(LOOK_SECONDS):
             # A look that fails, as on a full disk, is made again; the build itself meets the same, and says so.
             with suppress(ToolRefused, Refusal, Fault):
-                is_asked = self._known.is_asked()
+                # The time first: what passes after an answer that comes meanwhile is silence for the next look.
+                now, is_asked = self._seconds(), self._known.is_asked()
                 with self._lock:
-                    self._watch, signs = looked(self._watch, self._rules, self._seconds(), is_asked=is_asked)
+                    now = max(now, self._watch.looked_at)
+                    self._watch, signs = looked(self._watch, self._rules, now, is_asked=is_asked)
                     silent = int(self._watch.looked_at - self._watch.alive_at)
                 for sign in signs:
                     self._tell(sign, silent)

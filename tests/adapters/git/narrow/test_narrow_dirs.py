@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -183,7 +184,129 @@ def test_features_at_the_same_time_each_get_their_own(repository: Repository) ->
     with ThreadPoolExecutor(4) as threads:
         found = list(threads.map(lambda _: listed(repository), range(4)))
     assert found == [reached(repository)] * 4
+    assert len(list((repository.root / ".aop" / "run").iterdir())) == 1
+    repository.close()
     assert list((repository.root / ".aop" / "run").iterdir()) == []
+
+
+def shown_dir(repository: Repository) -> tuple[Path, int]:
+    """Return the narrow git directory of the feature, with what tells one from another at the same place."""
+    with repository.narrow.shown(repository.worktrees.path(ALICE), "main") as shown:
+        assert shown is not None
+        return shown, shown.stat().st_ino
+
+
+def test_steps_of_one_worktree_share_a_git_directory_one_after_the_other_and_never_at_once(
+    repository: Repository,
+) -> None:
+    first = shown_dir(repository)
+    with repository.narrow.shown(repository.worktrees.path(ALICE), "main") as outer:
+        inner = shown_dir(repository)
+    assert (outer, inner == first) == (first[0], False)
+
+
+def patch_the_feature(repository: Repository, _shown: Path) -> None:
+    head = repository.branches.head("main")
+    assert head is not None
+    repository.worktrees.show_tree(ALICE, repository.objects.tree_of(head))
+
+
+def commit_to_the_base(repository: Repository, _shown: Path) -> None:
+    commit(repository, "Another")
+
+
+def tag_the_base(repository: Repository, _shown: Path) -> None:
+    git(repository.root, "tag", "v1", "main")
+
+
+def exclude_files(repository: Repository, _shown: Path) -> None:
+    (repository.git_dir / "info" / "exclude").write_text("*.log\n")
+
+
+def refresh_the_index(repository: Repository, _shown: Path) -> None:
+    index = repository.git_dir / "worktrees" / "alice" / "index"
+    shutil.copyfile(index, index.with_name("copy"))
+    index.with_name("copy").replace(index)
+
+
+def write_a_setting(_repository: Repository, shown: Path) -> None:
+    with (shown / "config").open("a") as config:
+        config.write("[core]\n\tfsmonitor = /bin/false\n")
+
+
+def write_a_setting_and_hide_it(_repository: Repository, shown: Path) -> None:
+    before = (shown / "config").stat()
+    (shown / "config").write_bytes((shown / "config").read_bytes().replace(b"bare = false", b"bare = true "))
+    os.utime(shown / "config", ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def add_a_hook(_repository: Repository, shown: Path) -> None:
+    (shown / "hooks").mkdir()
+
+
+def add_a_ref(repository: Repository, shown: Path) -> None:
+    (shown / "refs" / "heads" / "other").write_text(f"{repository.branches.head('main')}\n")
+
+
+def add_a_pack(_repository: Repository, shown: Path) -> None:
+    (shown / "objects" / "pack" / "pack-0.pack").touch()
+
+
+def take_the_index_away(_repository: Repository, shown: Path) -> None:
+    (shown / "worktrees" / "alice" / "index").unlink()
+
+
+def close_a_folder(_repository: Repository, shown: Path) -> None:
+    (shown / "objects").chmod(0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        patch_the_feature,
+        commit_to_the_base,
+        tag_the_base,
+        exclude_files,
+        refresh_the_index,
+        write_a_setting,
+        write_a_setting_and_hide_it,
+        add_a_hook,
+        add_a_ref,
+        add_a_pack,
+        take_the_index_away,
+        close_a_folder,
+    ],
+)
+def test_a_git_directory_that_would_be_another_or_that_somebody_changed_is_made_anew(
+    repository: Repository, change: Callable[[Repository, Path], None]
+) -> None:
+    first = shown_dir(repository)
+    assert shown_dir(repository) == first
+    change(repository, first[0])
+    again = shown_dir(repository)
+    assert again != first
+    assert not first[0].exists()
+    fresh = open_repository(repository.root, os.environ)
+    with fresh.narrow.shown(fresh.worktrees.path(ALICE), "main") as shown:
+        assert shown is not None
+        assert contents(again[0]) == contents(shown)
+
+
+def contents(folder: Path) -> dict[str, bytes | None]:
+    """Return all files and folders below a folder."""
+    found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*")}
+    return {name: path.read_bytes() if path.is_file() else None for name, path in found.items()}
+
+
+def test_only_the_git_directories_of_the_last_worktrees_are_kept(repository: Repository) -> None:
+    with ExitStack() as checkouts:
+        head = repository.branches.head("main")
+        assert head is not None
+        for _ in range(18):
+            folder = checkouts.enter_context(repository.worktrees.scratch(head))
+            with repository.narrow.shown(folder, "main"):
+                pass
+        assert len(list((repository.root / ".aop" / "run").iterdir())) == 16
 
 
 def test_a_folder_that_is_no_worktree_is_shown_no_git_directory(repository: Repository, tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -114,6 +116,31 @@ def test_whatever_happens_to_an_index_that_is_behind_the_next_tree_is_shown(
     repository.worktrees.clear_strays(ALICE, half)
     assert sources(repository) == {"a.txt": "a\n", "b.txt": "BB\n"}
     assert_shown(repository, half)
+
+
+def test_a_file_that_was_changed_in_the_second_in_which_the_index_was_written_is_found(
+    repository: Repository, tmp_path: Path
+) -> None:
+    _, half, _ = trees(repository)
+    index, changed = index_of(repository), repository.worktrees.path(ALICE) / "src/a.txt"
+    changed.write_text("A\n")
+    # As if both had been written in one second: the size and the times of the changed file are those of the index.
+    seen, content = changed.stat(), bytearray(index.read_bytes()[:-20])
+    at = content.index(b"src/a.txt\0") - 62
+    seconds, nanoseconds = zip(*(divmod(ns, 10**9) for ns in (seen.st_ctime_ns, seen.st_mtime_ns)), strict=True)
+    times = (seconds[0], nanoseconds[0], seconds[1], nanoseconds[1])
+    content[at : at + 24] = struct.pack(">6I", *times, seen.st_dev & 0xFFFFFFFF, seen.st_ino & 0xFFFFFFFF)
+    index.write_bytes(content + hashlib.sha1(content, usedforsecurity=False).digest())
+    os.utime(index, ns=(seen.st_mtime_ns, seen.st_mtime_ns))
+    # Git compares seconds, so what it writes from now on is younger than the file.
+    later = tmp_path / "later"
+    later.touch()
+    while int(later.stat().st_mtime) <= int(seen.st_mtime):
+        later.touch()
+
+    repository.worktrees.show_tree(ALICE, half)
+
+    assert sources(repository) == {"a.txt": "a\n", "b.txt": "BB\n"}
 
 
 @pytest.mark.hostile("G09")

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 
 from aop.adapters.projects.deep_scan.parse_pool import (
     BATCH_FILES,
@@ -32,8 +33,8 @@ parse_worker.read_source = read
 parse_worker.main()
 """
 """A worker that ends or hangs on what says so."""
-KIND = WorkerKind(command=(sys.executable, "-I", "-c", BROKEN), seconds=1.0, most_failures=3)
-HOW = {"end": "ended on it", "hang": "did not finish within 1 seconds"}
+KIND = WorkerKind(command=(sys.executable, "-I", "-c", BROKEN), seconds=60.0, most_failures=3)
+HOW = {"end": (KIND, "ended on it"), "hang": (replace(KIND, seconds=3.0), "did not finish within 3 seconds")}
 
 
 def files(*texts: str, language: Language = "python") -> Iterator[Unread]:
@@ -50,7 +51,8 @@ def problems(*texts: str, kind: WorkerKind = KIND) -> dict[int, str]:
 @pytest.mark.parametrize("word", ["end", "hang"])
 def test_a_file_that_a_worker_fails_on_is_one_problem_and_all_others_are_read(word: str) -> None:
     texts = ["import a\n", f"# {word}\n", "import b\n", "import c\n"]
-    assert problems(*texts) == {1: f"the grammar of python {HOW[word]}"}
+    kind, how = HOW[word]
+    assert problems(*texts, kind=kind) == {1: f"the grammar of python {how}"}
 
 
 def test_after_many_failures_the_other_files_of_that_language_are_left_unread() -> None:

@@ -231,7 +231,7 @@ def test_a_step_that_takes_too_long_is_ended_and_called_so(make_world: MakeWorld
 
     error = answer.error or {}
     assert (error["code"], error["details"]["steps"][0]["outcome"]) == ("gate_timeout", "timed_out")
-    assert error["details"]["steps"][0]["seconds"] < 60
+    assert error["details"]["steps"][0]["seconds"] < 300
 
 
 def test_a_program_that_is_not_there_fails_the_gate(make_world: MakeWorld) -> None:

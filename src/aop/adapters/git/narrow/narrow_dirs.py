@@ -1,18 +1,26 @@
 """Narrow git directory of a worktree, shown in place of the repository's.
 
 It holds the objects that the feature and its base branch reach, their two branches, the tags that the base contains,
-and the worktree's index. It has no other ref, no reflog, no stash, no hook and no setting of the user. It is made for
-each step from hard links to packs, and nothing that runs can write it.
+and the worktree's index. It has no other ref, no reflog, no stash, no hook and no setting of the user. It is made from
+hard links to packs, and nothing that runs in a sandbox can write it.
+
+Making one takes some thirty changes of the disk, so it is kept for the next step in the same worktree. It is used again
+only if it would be made of the same files and bytes, and if nobody has touched it since.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import TypeAlias
+
+from msgspec import Struct
 
 from aop.adapters.files.locks import locked_file
 from aop.adapters.files.own_folders import held_folder, own_folder, remove_folder
@@ -29,10 +37,34 @@ from aop.kernel.ports.processes import ignore
 _BRANCHES = "refs/heads/"
 _FEATURES = "features"
 _MOST_FEATURES = 64
+_MOST_KEPT = 16
+"""So many directories that no step uses now are kept in one process."""
 _FOLDERS = ("info", "objects/info", "objects/pack", "refs/heads", "refs/tags")
 _SHA1_DIGITS = 40
 _CONFIG = "[core]\n\trepositoryformatversion = {version}\n\tbare = false\n"
 _SHA256 = "[extensions]\n\tobjectFormat = sha256\n"
+
+
+class LinkedFile(Struct, frozen=True, kw_only=True):
+    """A file that gets a second name in a narrow git directory, as it was when the directory was planned."""
+
+    path: Path
+    state: tuple[int, ...]
+
+
+Layout: TypeAlias = Mapping[str, bytes | LinkedFile]
+"""The files of a narrow git directory by their paths in it: all that it depends on."""
+
+
+class MadeDir(Struct, frozen=True, kw_only=True):
+    """A narrow git directory on the disk."""
+
+    folder: Path
+    layout: Layout
+    states: tuple[tuple[int, ...], ...]
+    """The states of its files and folders when it was made: a changed one is not used again."""
+    held: ExitStack
+    """Removes it."""
 
 
 class NarrowGitDirs:
@@ -56,10 +88,19 @@ class NarrowGitDirs:
         self._branches = branches
         self._root = root
         self._common = common
+        self._lock = threading.Lock()
+        self._kept: dict[Path, MadeDir] = {}
+        """The directories that no step uses now, by their worktrees; the one used last is the last."""
+        weakref.finalize(self, _remove, self._kept)
+
+    def close(self) -> None:
+        """Remove the directories that are kept; the next step makes its own."""
+        with self._lock:
+            _remove(self._kept)
 
     @contextmanager
     def shown(self, folder: Path, base_branch: str, report: Callable[[str], None] = ignore) -> Iterator[Path | None]:
-        """Make the narrow git directory of a worktree, and remove it afterwards; None if git knows none there.
+        """Show the narrow git directory of a worktree, and keep it afterwards; None if git knows none there.
 
         A first copy of a long history is reported before it begins.
         """
@@ -67,21 +108,44 @@ class NarrowGitDirs:
         if worktree is None or self._branches.head(base_branch) is None:
             yield None
             return
-        with held_folder(own_folder(self._root, ".aop", "run")) as held:
-            made, own = held / "git", f"worktrees/{worktree.folder.name}"
-            for name in (*_FOLDERS, own):
-                (made / name).mkdir(parents=True)
-            with locked_file(history_lock(self._root, history_name(base_branch))):
-                # Read behind the lock: a commit that is older than the copy would look like a rewritten branch.
-                tip = self._branches.head(base_branch) or worktree.commit
-                packs = BasePacks(self._git, self._neutral(), root=self._root, common=self._common, branch=base_branch)
-                note = packs.brought_to(tip, report)
-                for file in (*packs.files_of(note), *self._feature_files(packs, worktree, tip)):
-                    _link(file, made / "objects" / "pack" / file.name)
+        with locked_file(history_lock(self._root, history_name(base_branch))):
+            # Read behind the lock: a commit that is older than the copy would look like a rewritten branch.
+            tip = self._branches.head(base_branch) or worktree.commit
+            packs = BasePacks(self._git, self._neutral(), root=self._root, common=self._common, branch=base_branch)
+            note = packs.brought_to(tip, report)
             refs = {f"{_BRANCHES}{base_branch}": str(tip), **({worktree.ref: worktree.commit} if worktree.ref else {})}
-            self._write_common(made, base_branch, refs | {ref.name: ref.oid for ref in note.refs})
-            _write_own(made / own, worktree)
-            yield made
+            layout = {
+                **_linked("objects/pack", [*packs.files_of(note), *self._feature_files(packs, worktree, tip)]),
+                **self._shared_files(base_branch, refs | {ref.name: ref.oid for ref in note.refs}),
+                **_own_files(worktree),
+            }
+            made = self._made_of(folder, layout)
+        try:
+            yield made.folder
+        finally:
+            self._keep(folder, made)
+
+    def _made_of(self, folder: Path, layout: Layout) -> MadeDir:
+        """Return a directory of this layout that no other step uses: the one that is kept, or a new one."""
+        with self._lock:
+            kept = self._kept.pop(folder, None)
+        if kept is not None and kept.layout == layout and _states_of(kept.folder, layout) == kept.states:
+            return kept
+        if kept is not None:
+            kept.held.close()
+        with ExitStack() as held:
+            made = held.enter_context(held_folder(own_folder(self._root, ".aop", "run"))) / "git"
+            _make(made, layout)
+            return MadeDir(folder=made, layout=layout, states=_states_of(made, layout), held=held.pop_all())
+
+    def _keep(self, folder: Path, made: MadeDir) -> None:
+        """Keep a directory for the next step in its worktree, in place of those that were used longest ago."""
+        with self._lock:
+            left = [self._kept.pop(folder)] if folder in self._kept else []
+            self._kept[folder] = made
+            left += [self._kept.pop(next(iter(self._kept))) for _ in range(len(self._kept) - _MOST_KEPT)]
+        for each in left:
+            each.held.close()
 
     def _feature_files(self, packs: BasePacks, worktree: RegisteredWorktree, tip: CommitId) -> list[Path]:
         """Return the pack of what a worktree reaches and the base does not; the last ones are kept."""
@@ -109,39 +173,90 @@ class NarrowGitDirs:
             new.add(tree)
         return new
 
-    def _write_common(self, made: Path, base_branch: str, refs: Mapping[str, str]) -> None:
-        """Write what the worktrees of a repository share."""
+    def _shared_files(self, base_branch: str, refs: Mapping[str, str]) -> dict[str, bytes]:
+        """Return what the worktrees of a repository share."""
         is_sha1 = all(len(oid) == _SHA1_DIGITS for oid in refs.values())
-        files = {
+        texts = {
             "HEAD": f"ref: {_BRANCHES}{base_branch}\n",
             "config": _CONFIG.format(version=0 if is_sha1 else 1) + ("" if is_sha1 else _SHA256),
             "packed-refs": "".join(f"{oid} {name}\n" for name, oid in sorted(refs.items())),
         }
-        for name, text in files.items():
-            (made / name).write_bytes(os.fsencode(text))
+        files = {name: os.fsencode(text) for name, text in texts.items()}
         for name in ("shallow", "info/exclude"):
             with suppress(FileNotFoundError):
-                shutil.copyfile(self._common / name, made / name)
+                files[name] = (self._common / name).read_bytes()
+        return files
 
 
-def _write_own(own: Path, worktree: RegisteredWorktree) -> None:
-    """Write what one worktree has for itself."""
+def _own_files(worktree: RegisteredWorktree) -> dict[str, bytes | LinkedFile]:
+    """Return what one worktree has for itself."""
+    own = f"worktrees/{worktree.folder.name}"
     head = f"ref: {worktree.ref}" if worktree.ref else worktree.commit
-    (own / "HEAD").write_bytes(os.fsencode(f"{head}\n"))
-    (own / "commondir").write_bytes(b"../..\n")
-    for name in ("gitdir", "index"):
-        _link(worktree.folder / name, own / name)
+    return {
+        f"{own}/HEAD": os.fsencode(f"{head}\n"),
+        f"{own}/commondir": b"../..\n",
+        **_linked(own, [worktree.folder / name for name in ("gitdir", "index")]),
+    }
+
+
+def _linked(folder: str, files: Iterable[Path]) -> dict[str, bytes | LinkedFile]:
+    """Return the files that exist, in a folder; packs of the same objects have the same name."""
+    # There may be no index.
+    found = [(path, _file_state(path)) for path in files]
+    return {f"{folder}/{path.name}": LinkedFile(path=path, state=state) for path, state in found if state}
+
+
+def _make(made: Path, layout: Layout) -> None:
+    for name in _folders_of(layout):
+        (made / name).mkdir(parents=True, exist_ok=True)
+    for name, content in layout.items():
+        if isinstance(content, bytes):
+            (made / name).write_bytes(content)
+        else:
+            _link(content.path, made / name)
 
 
 def _link(file: Path, to: Path) -> None:
-    """Give a file, if there is one, a second name; or copy it, where the file system cannot."""
+    """Give a file, if it is still there, a second name; or copy it, where the file system cannot."""
     try:
         os.link(file, to)
-    except (FileNotFoundError, FileExistsError):
-        # There may be no index; and packs of the same objects have the same name.
+    except FileNotFoundError:
         return
     except OSError:
         shutil.copy2(file, to)
+
+
+def _folders_of(layout: Layout) -> list[str]:
+    """Return all folders of a directory, with itself, each before those below it."""
+    below = {*(f"{name}/file" for name in _FOLDERS), *layout}
+    return sorted({str(folder) for name in below for folder in PurePosixPath(name).parents})
+
+
+def _states_of(made: Path, layout: Layout) -> tuple[tuple[int, ...], ...]:
+    """Return the states of all files and folders; a file that is added or removed changes that of its folder."""
+    linked = {name for name, content in layout.items() if not isinstance(content, bytes)}
+    # A further name of a pack, in the directory of another worktree, changes the time of its last change.
+    own = [_own_state(made / name) for name in (*_folders_of(layout), *sorted(set(layout) - linked))]
+    return (*own, *(_file_state(made / name) for name in sorted(linked)))
+
+
+def _own_state(path: Path) -> tuple[int, ...]:
+    """Return the state that a write to the file, a rename, or a new entry of the folder changes."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return ()
+    return (found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _file_state(path: Path) -> tuple[int, ...]:
+    """Return the state that a write to the file or its replacement changes; empty if there is no file."""
+    return _own_state(path)[:-1]
+
+
+def _remove(kept: dict[Path, MadeDir]) -> None:
+    while kept:
+        kept.popitem()[1].held.close()
 
 
 def _remove_oldest(folder: Path, *, most: int) -> None:

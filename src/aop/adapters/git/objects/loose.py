@@ -10,6 +10,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from aop.adapters.files.own_folders import write_whole
 from aop.adapters.git.objects.write_ahead_log import ObjectLog
 from aop.core.ids import ObjectId
 
@@ -172,8 +173,10 @@ class LooseObjects:
             with suppress(FileExistsError):
                 os.mkdir(f"{self._folder}/{oid[:2]}")
             descriptor = os.open(beside, _NEW_FILE, 0o444)
-        with open(descriptor, "wb") as file:
-            file.write(content)
+        try:
+            write_whole(descriptor, content)
+        finally:
+            os.close(descriptor)
         return beside
 
 

@@ -251,7 +251,8 @@ class Checkout:
     def _private_index(self, private: Path, tree: TreeId) -> tuple[Path, list[RawChange]]:
         """Copy the index and bring the copy to the tree; return it and the changes (`D`: missing, `A`: extra)."""
         index = private / "index"
-        if self._index.read() is not None:
+        known = self._index.read()
+        if known is not None:
             # The copy keeps the time of the original, by which git knows which files it must read.
             shutil.copy2(self._index.path, index)
         arguments = ("diff-index", "--cached", "-z", "--raw", "--no-renames", "--no-abbrev", object_id(tree), "--")
@@ -261,8 +262,11 @@ class Checkout:
             index.unlink(missing_ok=True)
             ran = self._neutral.run(*arguments, index=index)
         if ran.out:
-            # Entries in both keep the status of their files.
+            # Entries in both keep the status of their files, so git must still read the files that are no older than
+            # the original: here it cannot mark them, because it does not see them.
             self._neutral.run("read-tree", "-i", "-m", tree, index=index)
+            if known is not None:
+                os.utime(index, ns=(known.written_ns, known.written_ns))
         return index, list(output.raw_changes(ran.out))
 
 

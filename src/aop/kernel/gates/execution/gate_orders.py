@@ -93,7 +93,8 @@ def _ordered(
     call: Call, workers: GateWorkers, plan: GatePlan, *, baseline: TestBaseline | None, passed: GateRun | None
 ) -> ExecutedGates | None:
     kernel = call.kernel
-    plan = msgspec.structs.replace(plan, extras=CheckoutExtras(env=environment_of(kernel, plan.feature_id)))
+    environment = environment_of(kernel, plan.feature_id, plan.policy.worktree)
+    plan = msgspec.structs.replace(plan, extras=CheckoutExtras(env=environment))
     order = GateOrder(plan=plan, baseline=baseline, passed_on=passed.machine if passed else "")
     commit = _commit_of(kernel, plan)
     value: Mapping[str, Json] = msgspec.to_builtins(order)

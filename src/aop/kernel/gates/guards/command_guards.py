@@ -17,12 +17,27 @@ from aop.kernel.gates.guards.command_files import (
 from aop.kernel.gates.guards.shadowed_modules import shadow_guard
 from aop.kernel.ports.git import GitObjects
 
+_MOST_KEPT = 64
+_kept: dict[TreeId, tuple[Config, CommandGuard]] = {}
+"""The guard of a base, for the configuration that it was made for: one patch after the other asks for the same."""
+
 
 def command_guard(config: Config, objects: GitObjects, base: TreeId | None) -> CommandGuard:
     """Return the guard of what the commands of a configuration run, and what their scripts on the base run in turn."""
-    commands, tests = commands_of(config), config.policy.gates.test_files
     if base is None:
-        return guard_of_commands(commands, frozenset())
+        return guard_of_commands(commands_of(config), frozenset())
+    known, guard = _kept.get(base, (None, None))
+    # The id of a tree stands for its content, but two configurations are only surely the same if they are one object.
+    if guard is None or known is not config:
+        guard = _guard_on(config, objects, base)
+        if len(_kept) >= _MOST_KEPT:
+            _kept.clear()
+        _kept[base] = (config, guard)
+    return guard
+
+
+def _guard_on(config: Config, objects: GitObjects, base: TreeId) -> CommandGuard:
+    commands, tests = commands_of(config), config.policy.gates.test_files
     called = called_files(objects, base, commands, lambda path: any(globs.matches(each, path) for each in tests))
     run = named_files([each for command in commands for each in simple_commands(command)]) | called
     links = config.policy.patch_policy.allow_symlinks

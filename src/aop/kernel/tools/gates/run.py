@@ -10,6 +10,7 @@ from msgspec import Struct
 from aop.core.errors import EvidenceStale, InvalidOverridePrecedence
 from aop.core.structs import copy_fields
 from aop.kernel.config.gates import Mode
+from aop.kernel.config.in_force import Config
 from aop.kernel.features.lifecycle import LIVING, require_status, store_feature, with_status
 from aop.kernel.features.requests.change_requests import open_requests
 from aop.kernel.features.worktree_hold import held_worktree, note_quarantined
@@ -56,16 +57,17 @@ class GateResult(Struct, frozen=True, kw_only=True):
 
 def run(call: Call, arguments: RunGatesArguments) -> Outcome:
     """Run a mode of the feature's gate profile on its tree; a pass moves the feature on."""
-    kernel, config = call.kernel, call.kernel.config()
+    kernel = call.kernel
     call = with_progress(call, arguments.feature_id, arguments.mode)
     with held_worktree(kernel, arguments.feature_id):
+        config = kernel.config()
         with kernel.record.read() as view:
             state = the_feature(view, arguments)
             accepted = view.get(AcceptedPlan, state.feature_id)
             ledger = view.get(ObligationLedger, state.feature_id)
         require_status(state, *LIVING, to="run gates")
         _refuse_other_profile(state, arguments)
-        gate_runs.refuse_escaped_profile(kernel, state, state.base_commit, state.tree)
+        gate_runs.refuse_escaped_profile(kernel, state, config, base=state.base_commit, tree=state.tree)
         plan = gate_runs.plan_gates(state, accepted.plan if accepted else None, arguments.mode, config)
         plan = gate_runs.with_named_tests(plan, ledger)
         passed = None if arguments.force else _earlier_pass(call, state, plan)
@@ -111,9 +113,9 @@ def _run_in_worktree(call: Call, state: FeatureState, plan: GatePlan, baseline: 
 
 
 def _record(tx: Transaction, call: Call, arguments: RunGatesArguments, finished: GateRun) -> Outcome:
-    state = the_feature(tx, arguments)
-    _refuse_stale(tx, call, state, finished)
-    stored = gate_runs.record_run(tx, call, state, _advance(tx, call, state, finished), finished)
+    state, config = the_feature(tx, arguments), call.kernel.config()
+    _refuse_stale(tx, config, state, finished)
+    stored = gate_runs.record_run(tx, call, state, _advance(tx, config, state, finished), finished)
     if finished.verdict is not Verdict.PASS:
         return gate_runs.gate_failure(finished)
     return Answer(data=_result(stored, finished, reused=False), evidence=gate_runs.evidence_pointers(finished))
@@ -139,9 +141,9 @@ def _is_of_here(call: Call, plan: GatePlan, passed: GateRun) -> bool:
 
 
 def _record_reuse(tx: Transaction, call: Call, arguments: RunGatesArguments, passed: GateRun) -> Outcome:
-    state = the_feature(tx, arguments)
-    _refuse_stale(tx, call, state, passed)
-    after = _advance(tx, call, state, passed)
+    state, config = the_feature(tx, arguments), call.kernel.config()
+    _refuse_stale(tx, config, state, passed)
+    after = _advance(tx, config, state, passed)
     stored = state if after == state else store_feature(tx, state, after, now=call.kernel.now())
     tx.append(
         call.event("gates_reused", stored.feature_id, gate_run_id=passed.run_id, mode=passed.mode, status=stored.status)
@@ -149,12 +151,12 @@ def _record_reuse(tx: Transaction, call: Call, arguments: RunGatesArguments, pas
     return Answer(data=_result(stored, passed, reused=True), evidence=gate_runs.evidence_pointers(passed))
 
 
-def _advance(view: Snapshot, call: Call, state: FeatureState, run: GateRun) -> FeatureState:
+def _advance(view: Snapshot, config: Config, state: FeatureState, run: GateRun) -> FeatureState:
     """Return the feature with a run's verdict, in the status that follows if nothing is left to be built."""
     after = with_verdict(state, run)
     # The statuses that a pass leads to (AOP-242, AOP-249, AOP-250).
     advances = {
-        (Status.BUILDING, Mode(call.kernel.config().policy.gates.qa_after)): Status.QA,
+        (Status.BUILDING, Mode(config.policy.gates.qa_after)): Status.QA,
         (Status.QA, Mode.FULL): Status.READY_TO_MERGE,
     }
     advance = None if state.is_build else advances.get((state.status, Mode(run.mode)))
@@ -166,10 +168,10 @@ def _advance(view: Snapshot, call: Call, state: FeatureState, run: GateRun) -> F
     return with_status(after, advance)
 
 
-def _refuse_stale(tx: Transaction, call: Call, state: FeatureState, finished: GateRun) -> None:
+def _refuse_stale(tx: Transaction, config: Config, state: FeatureState, finished: GateRun) -> None:
     """Refuse a run if plan or configuration changed its definition meanwhile."""
     accepted = tx.get(AcceptedPlan, state.feature_id)
-    now = gate_runs.plan_gates(state, accepted.plan if accepted else None, Mode(finished.mode), call.kernel.config())
+    now = gate_runs.plan_gates(state, accepted.plan if accepted else None, Mode(finished.mode), config)
     if now.subject != finished.subject:
         raise EvidenceStale(
             f"The definition of the `{finished.mode}` gates of `{state.feature_id}` changed while they ran.",

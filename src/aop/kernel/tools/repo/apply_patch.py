@@ -39,9 +39,9 @@ def apply_patch(call: Call, arguments: ApplyPatchArguments) -> Outcome:
     """Apply a patch to the feature, if policy and plan allow every path of the resulting tree."""
     kernel = call.kernel
     with held_worktree(kernel, arguments.feature_id):
-        target = target_of(kernel, arguments)
-        _refuse_untimely(target, kernel.config())
-        patch = judged_patch(kernel, target, arguments.unified_diff)
+        target, config = target_of(kernel, arguments), kernel.config()
+        _refuse_untimely(target, config)
+        patch = judged_patch(kernel, target, arguments.unified_diff, config)
         kernel.send_work(patch.after)
 
         def decide(tx: Transaction) -> Outcome:

@@ -70,7 +70,7 @@ def take_edits(call: Call, arguments: TakeEditsArguments) -> Outcome:
         target = target_of(kernel, arguments)
         _refuse_untimely(kernel, target)
         edits = _edits(kernel, target, arguments)
-        patch = judged_patch(kernel, target, edits, by_person=True)
+        patch = judged_patch(kernel, target, edits, kernel.config(), by_person=True)
         if not arguments.dry_run:
             kernel.send_work(patch.after)
 

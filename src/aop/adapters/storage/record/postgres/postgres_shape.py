@@ -170,7 +170,7 @@ MIGRATIONS: tuple[str, ...] = (
 )
 INDEXED = 200
 """So many characters of a claim's key are in its index."""
-_MIGRATING = 0x616F7001
+MIGRATING = 0x616F7001
 """The number of the advisory lock under which the shape is changed."""
 
 
@@ -179,7 +179,9 @@ def migrate(session: Session) -> None:
     if _shape_of(session) == len(MIGRATIONS):
         return
     # Of several processes that meet an old shape, one brings it up to date, and the others see that it has.
-    session.execute("SELECT pg_advisory_xact_lock(?)", (_MIGRATING,))
+    session.execute("SELECT pg_advisory_xact_lock(?)", (MIGRATING,))
+    # The server remembers that there was no schema until it locks a table that this transaction has not used yet.
+    session.execute("SELECT count(*) FROM pg_namespace")
     shape = _shape_of(session)
     if shape > len(MIGRATIONS):
         raise RecordTooNew(
