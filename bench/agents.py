@@ -21,12 +21,11 @@ from aop.adapters.agents.vendors.catalogue import vendors_of
 from aop.adapters.agents.vendors.programs import installed_program
 from aop.kernel.config.agents import Provider
 from bench.effort import Effort
-from bench.measurements import Budget, Measurement
+from bench.measurements import Budget, Measurement, Skipped
 from bench.scenes import Scene
 from tests.real.fake_vendors import Asked, Call, fake_vendors
 
-SESSIONS = 5
-TURNS = 3
+MOST_TURNS = 3
 LONGEST_SECONDS = 240.0
 KEY = "a-key-for-the-bench"
 LARGEST_SHARE = 1.25
@@ -38,14 +37,15 @@ _PROMPT = "You are the planner of the feature `feature_{number}`.\n"
 class _Gathering:
     """A model that answers nobody before all have asked."""
 
-    def __init__(self) -> None:
+    def __init__(self, sessions: int) -> None:
+        self._sessions = sessions
         self._asked: set[str] = set()
         self._all = threading.Event()
         self._go_on = threading.Event()
 
     def says(self, asked: Asked) -> Call | str:
         self._asked |= set(re.findall(r"You are the planner of the feature `(\w+)`", asked.prompt))
-        if len(self._asked) == SESSIONS:
+        if len(self._asked) == self._sessions:
             self._all.set()
         self._go_on.wait(LONGEST_SECONDS)
         return "done"
@@ -53,7 +53,7 @@ class _Gathering:
     def wait(self) -> None:
         """Wait until all have asked."""
         if not self._all.wait(LONGEST_SECONDS):
-            raise RuntimeError(f"Only {len(self._asked)} of {SESSIONS} sessions asked their model.")
+            raise RuntimeError(f"Only {len(self._asked)} of {self._sessions} sessions asked their model.")
 
     def let_go(self) -> None:
         self._go_on.set()
@@ -70,25 +70,25 @@ class _Seen(Struct, frozen=True, kw_only=True):
     """AOP itself."""
 
 
-def agents(effort: Effort) -> Iterator[Measurement]:
+def agents(effort: Effort) -> Iterator[Measurement | Skipped]:
     """Measure what a session costs more than the program alone."""
     program = _program()
     if program is None:
-        print("agents: SKIPPED: there is no `claude`. `make real` or `aop agents install claude`.", file=sys.stderr)
+        yield Skipped("There is no `claude`. `make real` or `aop agents install claude` installs one.")
         return
-    ours, bare = [], []
-    for turn in range(TURNS):
-        ours.append(_through_aop(effort.folder / f"ours-{turn}", program))
-        bare.append(_bare(effort.folder / f"bare-{turn}", program))
+    ours, bare, sessions = [], [], effort.agent_sessions
+    for turn in range(min(MOST_TURNS, effort.slow_turns)):
+        ours.append(_through_aop(effort.folder / f"ours-{turn}", program, sessions))
+        bare.append(_bare(effort.folder / f"bare-{turn}", program, sessions))
     yield Measurement(
-        name=f"start-up of {SESSIONS} claude at once",
+        name=f"start-up of {sessions} claude at once",
         ours=median(seen.start_ms for seen in ours),
         floor=median(seen.start_ms for seen in bare),
         floor_name="claude alone",
         budget=Budget("times", LARGEST_SHARE),
     )
     yield Measurement(
-        name=f"memory of a claude, {SESSIONS} at once",
+        name=f"memory of a claude, {sessions} at once",
         unit="MB",
         ours=median(seen.session_mb for seen in ours),
         floor=median(seen.session_mb for seen in bare),
@@ -96,7 +96,7 @@ def agents(effort: Effort) -> Iterator[Measurement]:
         budget=Budget("times", LARGEST_SHARE),
     )
     yield Measurement(
-        name=f"memory of aop run beside {SESSIONS} claude", unit="MB", ours=median(seen.other_mb for seen in ours)
+        name=f"memory of aop run beside {sessions} claude", unit="MB", ours=median(seen.other_mb for seen in ours)
     )
 
 
@@ -105,34 +105,34 @@ def _program() -> str | None:
     return known or shutil.which("claude", path=str(_MADE_FOR_TESTS))
 
 
-def _through_aop(folder: Path, program: str) -> _Seen:
+def _through_aop(folder: Path, program: str, sessions: int) -> _Seen:
     scene = Scene(folder / "repository", files=20)
     scene.set_sandbox("auto")
     scene.close()
     specs = folder / "specs"
     specs.mkdir()
-    for number in range(SESSIONS):
+    for number in range(sessions):
         (specs / f"feature_{number}.md").write_text("Write a new file.\n")
     words = [str(Path(sys.executable).with_name("aop")), "run", "-fl", str(specs), "--agent-provider", "claude"]
-    words += ["--agent-model", "a-model", "--wait", "--max-active", str(SESSIONS)]
-    gathering = _Gathering()
+    words += ["--agent-model", "a-model", "--wait", "--max-active", str(sessions)]
+    gathering = _Gathering(sessions)
     with fake_vendors(gathering.says) as model:
         path = os.pathsep.join([os.path.dirname(program), os.environ["PATH"]])
         env = {**os.environ, "PATH": path, "ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": model.url}
         with _started([words], scene.root, env) as children:
             gathering.wait()
-            seen = _seen([children[0].pid])
+            seen = _seen([children[0].pid], sessions)
             children[0].send_signal(signal.SIGTERM)
             gathering.let_go()
     return seen
 
 
-def _bare(folder: Path, program: str) -> _Seen:
+def _bare(folder: Path, program: str, sessions: int) -> _Seen:
     """Start as many programs as they come, each with a home of its own: they would wait for each other's settings."""
     folder.mkdir(parents=True)
     words = [program, "-p", "--output-format", "stream-json", "--verbose", "--setting-sources", ""]
     words += ["--strict-mcp-config", "--tools", "Read,Grep,Glob", "--permission-mode", "dontAsk", "--model", "a-model"]
-    gathering = _Gathering()
+    gathering = _Gathering(sessions)
     with fake_vendors(gathering.says) as model:
         env = {
             "PATH": os.environ["PATH"],
@@ -142,10 +142,10 @@ def _bare(folder: Path, program: str) -> _Seen:
             "DISABLE_AUTOUPDATER": "1",
             "ENABLE_TOOL_SEARCH": "false",
         }
-        homes = [["/usr/bin/env", f"HOME={folder}/home-{number}"] for number in range(SESSIONS)]
+        homes = [["/usr/bin/env", f"HOME={folder}/home-{number}"] for number in range(sessions)]
         with _started([[*home, *words] for home in homes], folder, env) as children:
             gathering.wait()
-            seen = _seen([child.pid for child in children])
+            seen = _seen([child.pid for child in children], sessions)
             gathering.let_go()
     return seen
 
@@ -183,14 +183,14 @@ def _started(commands: list[list[str]], cwd: Path, env: Mapping[str, str]) -> It
 # --- what processes cost ---------------------------------------------------------------------------
 
 
-def _seen(roots: list[int]) -> _Seen:
+def _seen(roots: list[int], count: int) -> _Seen:
     now = time.clock_gettime(time.CLOCK_BOOTTIME)
     tree = tree_of(roots)
     programs = [pid for pid in tree if "claude" in os.path.basename(_command(pid).split("\0")[0])]
     sessions = tree_of(programs)
     return _Seen(
         start_ms=(now - min(map(_began, programs))) * 1000,
-        session_mb=sum(map(megabytes, sessions)) / SESSIONS,
+        session_mb=sum(map(megabytes, sessions)) / count,
         other_mb=sum(megabytes(pid) for pid in tree if pid not in sessions),
     )
 

@@ -1,6 +1,6 @@
-"""`python -m bench.bare stdio|http|bytes FILE`: servers that do nothing, as a floor for ours.
+"""`python -m bench.bare stdio|http|bytes FILE...`: servers that do nothing, as a floor for ours.
 
-The first two are the SDK's server with a tool that does nothing; the third is one route that sends a file.
+The first two are the SDK's server with a tool that does nothing; the third has a route for each file, which sends it.
 """
 
 from __future__ import annotations
@@ -59,11 +59,13 @@ def _over_http(app_of: Callable[[str], ASGIApp]) -> None:
         asyncio.run(uvicorn.Server(config).serve(sockets=[listening]))
 
 
-def _one_route(body: bytes) -> ASGIApp:
-    async def send(_request: Request) -> Response:
-        return Response(body, media_type="application/json")
+def _routes(files: list[Path]) -> ASGIApp:
+    bodies = {f"/{file.name}": file.read_bytes() for file in files}
 
-    return Starlette(routes=[Route(PATH, send)])
+    async def send(request: Request) -> Response:
+        return Response(bodies[request.url.path], media_type="application/json")
+
+    return Starlette(routes=[Route(path, send) for path in bodies])
 
 
 if __name__ == "__main__":
@@ -72,5 +74,5 @@ if __name__ == "__main__":
             anyio.run(_over_stdio)
         case ["http"]:
             _over_http(lambda origin: mcp_app(bare_server(), origin))
-        case ["bytes", file]:
-            _over_http(lambda _origin: _one_route(Path(file).read_bytes()))
+        case ["bytes", *files]:
+            _over_http(lambda _origin: _routes([Path(file) for file in files]))

@@ -10,14 +10,12 @@ from bench.effort import Effort
 from bench.measurements import Act, Budget, Measurement, after_each, in_turns
 from bench.scenes import Scene, patch_of, source_file
 
-MOVING = 20
-
 
 def scan(effort: Effort) -> Iterator[Measurement]:
     """Measure `collisions.scan` over plans next to the same over five, and over features of which one has moved."""
     yield from _plans(effort)
-    yield _moved(effort, "that keep apart", [source_file(number) for number in range(MOVING)])
-    yield _moved(effort, "that all meet", [source_file(0)] * MOVING)
+    yield _moved(effort, "that keep apart", [source_file(number) for number in range(effort.features_changed)])
+    yield _moved(effort, "that all meet", [source_file(0)] * effort.features_changed)
 
 
 def _moved(effort: Effort, which: str, paths: Sequence[str]) -> Measurement:
@@ -32,7 +30,7 @@ def _moved(effort: Effort, which: str, paths: Sequence[str]) -> Measurement:
             turns=effort.turns,
         )
     return Measurement(
-        name=f"collisions.scan, 1 moved of {MOVING} features {which}", ours=took, budget=Budget("at most", 150.0)
+        name=f"collisions.scan, 1 moved of {len(paths)} features {which}", ours=took, budget=Budget("at most", 150.0)
     )
 
 
@@ -48,7 +46,7 @@ def _patch(scene: Scene, number: int, path: str, *, old: int) -> None:
 def _plans(effort: Effort) -> Iterator[Measurement]:
     with closing(Scene(effort.folder / "few", files=20)) as few:
         few.place([f"placed_{number}" for number in range(4)], planned=True)
-        for features, limit in ((50, 50.0), (200, 200.0), (1000, 1000.0)):
+        for features in (effort.features_listed // 4, effort.features_listed, effort.features_most):
             with closing(Scene(effort.folder / str(features), files=20)) as many:
                 many.place([f"placed_{number}" for number in range(features - 1)], planned=True)
                 took, floor = in_turns(_scans(many), _scans(few), turns=effort.slow_turns)
@@ -57,5 +55,6 @@ def _plans(effort: Effort) -> Iterator[Measurement]:
                 ours=took,
                 floor=floor,
                 floor_name="the same, 5 features",
-                budget=Budget("at most", limit),
+                # A millisecond for each feature.
+                budget=Budget("at most", features),
             )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
 from bench.effort import Effort
-from bench.measurements import Act, Budget, Measurement, in_turns
+from bench.measurements import Act, Budget, Measurement, Skipped, in_turns
 from bench.records import revisions, submissions, submitted_among_many
 from bench.scenes import Scene
 from tests.adapters.storage.postgres_clusters import programs, running_cluster
@@ -18,10 +17,10 @@ MOST = 2.0
 MOST_AMONG_MANY = 1.3
 
 
-def databases(effort: Effort) -> Iterator[Measurement]:
+def databases(effort: Effort) -> Iterator[Measurement | Skipped]:
     """Measure mutating calls with the record in a database."""
     if programs() is None:
-        print("PostgreSQL is not installed: skipped.", file=sys.stderr)
+        yield Skipped("PostgreSQL is not installed.")
         return
     with running_cluster() as url:
         with (
@@ -39,7 +38,7 @@ def databases(effort: Effort) -> Iterator[Measurement]:
                     floor_name="the same on SQLite",
                     budget=Budget("times", MOST),
                 )
-        yield submitted_among_many(effort, "plan.submit on PostgreSQL, 1000 features", MOST_AMONG_MANY, url)
+        yield submitted_among_many(effort, "plan.submit on PostgreSQL", MOST_AMONG_MANY, url)
 
 
 def _notes(scene: Scene, _effort: Effort) -> Act:

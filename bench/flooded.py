@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from aop.wiring.build import Settings, build
+from bench.peak_memory import peak_megabytes
 
 
 def grown_by_flood(root: Path) -> float:
@@ -17,15 +18,9 @@ def grown_by_flood(root: Path) -> float:
         answer = app.gateway.call(app.person, "gates.run", {"feature_id": "flooded", "mode": mode})
         if not answer.ok:
             raise RuntimeError(f"gates.run was refused: {answer.error}")
-        peaks.append(_peak_megabytes())
+        peaks.append(peak_megabytes())
     app.close()
     return peaks[1] - peaks[0]
-
-
-def _peak_megabytes() -> float:
-    # Not `ru_maxrss`, which begins with the peak of the process that started this one.
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")) / 1024
 
 
 if __name__ == "__main__":

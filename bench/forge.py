@@ -35,19 +35,21 @@ from bench.scenes import Scene
 
 KEY = "fg_" + "bench" * 8
 NOW = "2026-01-02T08:00:00.000Z"
-VERSIONS = 50
 LINE = "A line of a contract, about as long as such lines are, with some words in it.\n"
 CONTENT = LINE * 40
 ROUTES = ("/api/mcp/context/p0", "/api/mcp/context/p0/physics")
 
 
 def forge(effort: Effort) -> Iterator[Measurement]:
-    """Measure the routes of contexts and the tool, with one project and with 200 of 50 versions each."""
+    """Measure the routes of contexts and the tool, with one project and with many, each of many versions."""
     with closing(Scene(effort.folder, files=20)) as scene:
-        for first, last, among in ((0, 1, "1 project"), (1, 200, "200 projects")):
-            put_projects(scene, first, last)
-            yield from _routes(scene, effort, among)
-            yield _tool(scene, effort, among)
+        present = 0
+        for count in effort.projects:
+            put_projects(scene, present, count, versions=effort.versions)
+            present, among = count, "1 project" if count == 1 else f"{count} projects"
+            with serving((*AOP, "serve", "--port", "0", "--json", "--repo", str(scene.root))) as url:
+                yield from _routes(url, effort, among)
+                yield _tool(url, scene, effort, among)
         yield _generation(scene, effort)
 
 
@@ -70,11 +72,14 @@ def _generation(scene: Scene, effort: Effort) -> Measurement:
     )
 
 
-def _tool(scene: Scene, effort: Effort, among: str) -> Measurement:
+def _tool(url: str, scene: Scene, effort: Effort, among: str) -> Measurement:
     order = TokenOrder(role=Role.SCOUT, project_id="p0")
     token = scene.app.tokens.issue(order, by="person:bench").text
-    serve = (*AOP, "serve", "--port", "0", "--json", "--repo", str(scene.root))
-    with connected_over_http(serve, token) as ours, connected_over_http((*BARE, "http"), "none") as bare:
+    with (
+        serving((*BARE, "http")) as bare_url,
+        connected_over_http(url, token) as ours,
+        connected_over_http(bare_url, "none") as bare,
+    ):
         took, floor = in_turns(
             lambda _: ours("forge_get_project_contract", {"contract_type": "physics"}),
             lambda _: bare(NOTHING, {}),
@@ -89,30 +94,29 @@ def _tool(scene: Scene, effort: Effort, among: str) -> Measurement:
     )
 
 
-def _routes(scene: Scene, effort: Effort, among: str) -> Iterator[Measurement]:
-    with (
-        serving((*AOP, "serve", "--port", "0", "--json", "--repo", str(scene.root))) as url,
-        httpx2.Client(base_url=url.removesuffix("/mcp"), headers={"Authorization": f"Bearer {KEY}"}) as ours,
-    ):
-        for path in ROUTES:
-            body = ours.get(path).raise_for_status().content
-            (scene.root / "body").write_bytes(body)
-            with serving((*BARE, "bytes", str(scene.root / "body"))) as bare, httpx2.Client() as floor:
+def _routes(url: str, effort: Effort, among: str) -> Iterator[Measurement]:
+    with httpx2.Client(base_url=url.removesuffix("/mcp"), headers={"Authorization": f"Bearer {KEY}"}) as ours:
+        bodies = [effort.folder / f"body-{number}" for number in range(len(ROUTES))]
+        for path, body in zip(ROUTES, bodies, strict=True):
+            body.write_bytes(ours.get(path).raise_for_status().content)
+        with serving((*BARE, "bytes", *map(str, bodies))) as bare, httpx2.Client() as floor:
+            for path, body in zip(ROUTES, bodies, strict=True):
+                same_bytes = bare.removesuffix("/mcp") + f"/{body.name}"
                 took, same = in_turns(
                     lambda _, path=path: ours.get(path).raise_for_status(),  # type: ignore[misc]
-                    lambda _, bare=bare: floor.get(bare).raise_for_status(),  # type: ignore[misc]
+                    lambda _, url=same_bytes: floor.get(url).raise_for_status(),  # type: ignore[misc]
                     turns=effort.turns * 8,
                 )
-            yield Measurement(
-                name=f"GET {path}, {among}",
-                ours=took,
-                floor=same,
-                floor_name="a bare route",
-                budget=Budget("times", 3.0),
-            )
+                yield Measurement(
+                    name=f"GET {path}, {among}",
+                    ours=took,
+                    floor=same,
+                    floor_name="a bare route",
+                    budget=Budget("times", 3.0),
+                )
 
 
-def put_projects(scene: Scene, first: int, last: int) -> None:
+def put_projects(scene: Scene, first: int, last: int, *, versions: int) -> None:
     """Put projects with all their versions into the record, as many edits would."""
     with scene.app.record.write() as tx:
         if first == 0:
@@ -130,11 +134,11 @@ def put_projects(scene: Scene, first: int, last: int) -> None:
                     status="contracts_generated",
                     created_at=NOW,
                     updated_at=NOW,
-                    batch=VERSIONS,
+                    batch=versions,
                 ),
                 name,
             )
-            for version in range(1, VERSIONS + 1):
+            for version in range(1, versions + 1):
                 content = f"{name}, version {version}.\n{CONTENT}"
                 digest = sha256_hex(content.encode())
                 for each in CONTRACT_TYPES:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import sys
 import time
 from pathlib import Path
@@ -20,6 +19,7 @@ from aop.brains.prices import Prices
 from aop.core.redaction.redactor import Redactor
 from aop.wiring.build import Settings, build
 from aop.wiring.forge.builds import ProjectBuild
+from bench.peak_memory import peak_megabytes
 
 TALK = "I look at the files before I plan, and say at some length why I do. " * 12
 
@@ -60,8 +60,7 @@ class _PatientModel:
         return Reply(model="patient", text=f"{at}. {TALK}", calls=(call,), usage=TokenCounts(input_tokens=1))
 
     def _die(self) -> None:
-        megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        figures = LongBuild(asked=tuple(self._asked), megabytes=megabytes)
+        figures = LongBuild(asked=tuple(self._asked), megabytes=peak_megabytes())
         os.write(1, msgspec.json.encode(figures))
         os._exit(0)
 

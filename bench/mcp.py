@@ -70,8 +70,8 @@ def _over_stdio(scene: Scene) -> Pair:
 
 
 def _over_http(scene: Scene) -> Pair:
-    ours = connected_over_http((*AOP, "serve", "--port", "0", "--json", "--repo", str(scene.root)), scene.token())
-    return ours, connected_over_http((*BARE, "http"), "none")
+    ours = _served_over_http((*AOP, "serve", "--port", "0", "--json", "--repo", str(scene.root)), scene.token())
+    return ours, _served_over_http((*BARE, "http"), "none")
 
 
 @contextmanager
@@ -88,11 +88,15 @@ def _connected(to: Any) -> Iterator[Connection]:
 
 
 @contextmanager
-def connected_over_http(argv: tuple[str, ...], token: str) -> Iterator[Connection]:
-    """Start a server, and connect to it over HTTP."""
-    http = httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"})
-    with serving(argv) as url, _connected(streamable_http_client(url, http_client=http)) as call:
+def _served_over_http(argv: tuple[str, ...], token: str) -> Iterator[Connection]:
+    with serving(argv) as url, connected_over_http(url, token) as call:
         yield call
+
+
+def connected_over_http(url: str, token: str) -> AbstractContextManager[Connection]:
+    """Connect to a server over HTTP."""
+    http = httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"})
+    return _connected(streamable_http_client(url, http_client=http))
 
 
 @contextmanager

@@ -22,7 +22,7 @@ class Measurement(Struct, frozen=True, kw_only=True):
     """One row of the table."""
 
     name: str
-    unit: Literal["ms", "MB", "/s", "kB", "requests", "tasks"] = "ms"
+    unit: Literal["ms", "MB", "/s", "kB", "requests", "x"] = "ms"
     ours: float
     floor: float | None = None
     floor_name: str = ""
@@ -45,6 +45,21 @@ class Measurement(Struct, frozen=True, kw_only=True):
             return self.result >= self.budget.limit
         return self.result <= self.budget.limit
 
+
+class Skipped(Struct, frozen=True):
+    """Something that this machine cannot measure."""
+
+    reason: str
+
+
+class Failed(Struct, frozen=True):
+    """A case that ended with an error."""
+
+    error: str
+    """How it ended, and the last lines that it printed."""
+
+
+Outcome: TypeAlias = Measurement | Skipped | Failed
 
 Act: TypeAlias = Callable[[int], object]
 """Does it once; the number is different each time."""

@@ -1,11 +1,13 @@
-"""What only the record decides: reading it and adding to it while it grows."""
+"""What only the record decides: reading it and adding to it while it grows, and planning a large run."""
 
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
+from statistics import fmean
 
 from aop.core.roles import Role
 from bench.effort import Effort
@@ -15,7 +17,7 @@ from bench.scenes import Scene, patch_of, plan_for, source_file
 
 def dashboard(effort: Effort) -> Iterator[Measurement]:
     """Measure `report.dashboard` next to reading the same rows with plain SQL."""
-    for features, limit in ((200, 5.0), (1000, 20.0)):
+    for features, limit in ((effort.features_listed, 5.0), (effort.features_most, 20.0)):
         with closing(Scene(effort.folder / str(features), files=20)) as scene:
             scene.place([f"placed_{number}" for number in range(features - 1)], planned=True)
             yield _dashboard(scene, features, limit, effort)
@@ -39,20 +41,24 @@ def _dashboard(scene: Scene, features: int, limit: float, effort: Effort) -> Mea
 
 def plan_submit(effort: Effort) -> Iterator[Measurement]:
     """Measure `plan.submit` among many features next to the same among few."""
-    yield submitted_among_many(effort, "plan.submit, 1000 features", SAME)
+    yield submitted_among_many(effort, "plan.submit", SAME)
 
 
 def submitted_among_many(effort: Effort, name: str, limit: float, database: str = "") -> Measurement:
-    """Measure `plan.submit` among 1,000 features next to the same among 5, in a file or in a database."""
+    """Measure `plan.submit` among many features next to the same among 5, in a file or in a database."""
     with (
         closing(Scene(effort.folder / "few", files=20, database=database)) as few,
         closing(Scene(effort.folder / "many", files=20, database=database)) as many,
     ):
         few.place([f"placed_{number}" for number in range(5)], planned=True)
-        many.place([f"placed_{number}" for number in range(1000)], planned=True)
+        many.place([f"placed_{number}" for number in range(effort.features_most)], planned=True)
         took, floor = in_turns(submissions(many, effort), submissions(few, effort), turns=effort.turns)
         return Measurement(
-            name=name, ours=took, floor=floor, floor_name="the same, 5 features", budget=Budget("times", limit)
+            name=f"{name}, {effort.features_most} features",
+            ours=took,
+            floor=floor,
+            floor_name="the same, 5 features",
+            budget=Budget("times", limit),
         )
 
 
@@ -111,3 +117,23 @@ def _patches(scene: Scene) -> Act:
 
 def _later(act: Act, number: int, turn: int) -> object:
     return act(number + turn)
+
+
+def planning(effort: Effort) -> Iterator[Measurement]:
+    """Plan many features, one after the other."""
+    names = [f"planned_{number}" for number in range(effort.features_most)]
+    taken = []
+    with closing(Scene(effort.folder, files=20)) as scene:
+        scene.place(names, planned=False)
+        for name in names:
+            began = time.process_time()
+            scene.call("plan.submit", feature_id=name, plan_json=plan_for(name, f"filled/{name}.txt"))
+            taken.append((time.process_time() - began) * 1000)
+    tenth = len(names) // 10
+    yield Measurement(
+        name=f"planning features {len(names) - tenth + 1} to {len(names)} of a run, processor time",
+        ours=fmean(taken[-tenth:]),
+        floor=fmean(taken[:tenth]),
+        floor_name=f"features 1 to {tenth}",
+        budget=Budget("times", 1.3),
+    )

@@ -32,11 +32,12 @@ class _Scanned(Struct, frozen=True):
 def deep_scan(effort: Effort) -> Iterator[Measurement]:
     """Measure a first scan of many files, and one after a single file changed."""
     files, root = effort.files[-1], effort.folder
-    make_repository(root, _contents(files))
+    contents = _contents(files)
+    make_repository(root, contents)
     subprocess.run([*AOP, "forge", "new", "Bench"], cwd=root, check=True, capture_output=True)
     floor = _floor(root)
     first = _scan(root)
-    (root / "part0" / "cli" / "main.py").write_text("import os\n")
+    (root / next(iter(contents))).write_text("import os\n")
     git(root, "commit", "-qam", "Change one file")
     again = _scan(root)
     name = "git cat-file and one parse of each file"

@@ -29,6 +29,7 @@ profiles:
     modes:
       fast: [{name: nothing, cmd: ["true"]}]
       full: [{name: flood, cmd: [sh, -c, "yes 'a line as a test runner prints it, 64 bytes long, again' | head -c %d"]}]
+      merge: [{name: nothing, cmd: ["true"]}]
 """
 POLICY = "version: 1\nexecution: {sandbox: %s}\n"
 

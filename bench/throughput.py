@@ -19,10 +19,8 @@ from bench.mcp import AOP, BARE, HERE, serving
 from bench.measurements import Budget, Measurement
 from bench.scenes import Scene
 
-CLIENTS = (1, 4, 8, 16)
-PROCESSES = 4
 REVISION = "2026-07-28"
-LEAST = 300.0
+LEAST = 450.0
 FAIR = 0.5
 """A client that gets half of what another one gets is not starved; one that waits in no line gets a thousandth."""
 SAME = 0.8
@@ -32,17 +30,18 @@ SAME = 0.8
 def throughput(effort: Effort) -> Iterator[Measurement]:
     """Measure `feature.log_append` by clients of one server, and by processes of their own."""
     with closing(Scene(effort.folder, files=20)) as scene:
-        for number in range(max(CLIENTS)):
+        for number in range(max(*effort.clients, effort.client_processes)):
             scene.call("feature.init", feature_id=_feature(number))
-        yield from _of_one_server(scene, effort.seconds)
-        yield from _of_processes(scene, effort.seconds)
+        yield from _of_one_server(scene, effort)
+        yield from _of_processes(scene, effort)
 
 
-def _of_one_server(scene: Scene, seconds: float) -> Iterator[Measurement]:
+def _of_one_server(scene: Scene, effort: Effort) -> Iterator[Measurement]:
+    seconds, most = effort.seconds, max(effort.clients)
     ours = (*AOP, "serve", "--port", "0", "--json", "--repo", str(scene.root))
     reached: list[float] = []
     with serving(ours) as url, serving((*BARE, "http")) as bare_url:
-        for clients in CLIENTS:
+        for clients in effort.clients:
             floor = sum(_counts([ToolClient(bare_url, "none", NOTHING, {})] * clients, seconds)) / seconds
             counts = _counts([_appending(url, scene.token(), number) for number in range(clients)], seconds)
             reached.append(sum(counts) / seconds)
@@ -52,12 +51,12 @@ def _of_one_server(scene: Scene, seconds: float) -> Iterator[Measurement]:
                 ours=reached[-1],
                 floor=floor,
                 floor_name="an empty tool",
-                budget=Budget("at least", LEAST) if clients == max(CLIENTS) else None,
+                budget=Budget("at least", LEAST) if clients == most else None,
             )
             if clients > 1:
                 yield _fairness(f"feature.log_append, the slowest of {clients} HTTP clients", counts, seconds)
     yield Measurement(
-        name=f"feature.log_append, {max(CLIENTS)} HTTP clients, again",
+        name=f"feature.log_append, {most} HTTP clients, again",
         unit="/s",
         ours=reached[-1],
         floor=max(reached[:-1]),
@@ -66,13 +65,14 @@ def _of_one_server(scene: Scene, seconds: float) -> Iterator[Measurement]:
     )
 
 
-def _of_processes(scene: Scene, seconds: float) -> Iterator[Measurement]:
+def _of_processes(scene: Scene, effort: Effort) -> Iterator[Measurement]:
+    seconds, processes = effort.seconds, effort.client_processes
     words = (sys.executable, "-m", "bench.appending", str(scene.root))
     children = [
         subprocess.Popen(
             [*words, _feature(number), str(seconds)], cwd=HERE, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
-        for number in range(PROCESSES)
+        for number in range(processes)
     ]
     for child in children:
         assert child.stdout is not None
@@ -82,8 +82,8 @@ def _of_processes(scene: Scene, seconds: float) -> Iterator[Measurement]:
         child.stdin.write(b"\n")
         child.stdin.flush()
     counts = [int(child.communicate()[0]) for child in children]
-    yield Measurement(name=f"feature.log_append, {PROCESSES} processes", unit="/s", ours=sum(counts) / seconds)
-    yield _fairness(f"feature.log_append, the slowest of {PROCESSES} processes", counts, seconds)
+    yield Measurement(name=f"feature.log_append, {processes} processes", unit="/s", ours=sum(counts) / seconds)
+    yield _fairness(f"feature.log_append, the slowest of {processes} processes", counts, seconds)
 
 
 def _fairness(name: str, counts: Sequence[int], seconds: float) -> Measurement:
