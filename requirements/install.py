@@ -1,12 +1,15 @@
 """Installs a lock, and AOP from its source, into a virtual environment: `python3 install.py .venv run.lock`.
 
 Most of pip's time goes into reading pages of an index, so several pips share the lock. The environment gets no pip
-where the Python that makes it has one.
+where the Python that makes it has one. What a lock installs is kept in the user's cache, one environment for each lock
+and each Python: the next clone copies it in a few seconds.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -14,6 +17,8 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+KEPT = 4
+"""How many environments the cache holds; the ones that were used least recently go first."""
 PIPS = min(4, os.cpu_count() or 1)
 INSTALL = "install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes -r".split()
 START = """#!{python}
@@ -25,6 +30,21 @@ if __name__ == "__main__":
 
 
 def main(environment: Path, lock: Path) -> int:
+    environment = environment.absolute()
+    kept, is_new = _kept_environment(lock), not environment.exists()
+    if is_new and kept.exists():
+        os.utime(kept)
+        _copy(kept, environment)
+    elif not _make(environment, lock):
+        return 1
+    elif is_new:
+        _keep(environment, kept)
+    _add_aop(environment / "bin" / "python")
+    return 0
+
+
+def _make(environment: Path, lock: Path) -> bool:
+    """Install the packages of a lock into an environment, which may exist; return whether it is complete."""
     python = environment / "bin" / "python"
     if not python.exists():
         venv.create(environment, clear=True, symlinks=True, with_pip=False)
@@ -34,11 +54,49 @@ def main(environment: Path, lock: Path) -> int:
             f"{sys.executable} has neither pip nor ensurepip. Debian and Ubuntu: apt install python3-venv",
             file=sys.stderr,
         )
-        return 1
+        return False
     if not _install(pip, lock):
-        return 1
-    _add_aop(python)
-    return 0
+        return False
+    # Once for all copies; where nothing may be kept, each of a thousand processes would compile for itself.
+    compiled = [str(python), "-m", "compileall", "-q", "-j", "0", str(environment / "lib")]
+    subprocess.run(compiled, check=False)
+    return True
+
+
+def _kept_environment(lock: Path) -> Path:
+    """Return where the cache has what this lock installs for this Python."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "aop-ci" / "environments"
+    parts = (
+        lock.read_bytes(),
+        sys.version.encode(),
+        os.path.realpath(sys.executable).encode(),
+        Path(__file__).read_bytes(),
+    )
+    return cache / hashlib.sha256(b"\0".join(parts)).hexdigest()[:24]
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy an environment, whole or not at all, and give its programs the interpreter of the copy."""
+    beside = target.with_name(f"{target.name}.{os.getpid()}")
+    shutil.copytree(source, beside, symlinks=True)
+    programs = [each for each in (beside / "bin").iterdir() if not each.is_symlink()]
+    for path in (*programs, beside / "pyvenv.cfg"):
+        written = path.read_bytes()
+        if b"\0" not in written[:4096]:
+            path.write_bytes(written.replace(os.fsencode(source), os.fsencode(target)))
+    beside.rename(target)
+
+
+def _keep(environment: Path, kept: Path) -> None:
+    """Store a new environment in the cache; a cache that cannot be written costs time, and nothing else."""
+    try:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        old = sorted(kept.parent.iterdir(), key=lambda each: each.stat().st_mtime, reverse=True)
+        for each in old[KEPT - 1 :]:
+            shutil.rmtree(each, ignore_errors=True)
+        _copy(environment, kept)
+    except OSError as error:
+        print(f"{kept.parent} was not written: {error}", file=sys.stderr)
 
 
 def _pip_for(python: Path) -> list[str] | None:

@@ -1,7 +1,7 @@
 """Runs the tests that failed last three times more, with nothing beside them; exits with 0 if they pass each time.
 
 A busy machine can break a test that waits. A test that breaks alone, or one of many, is broken. How often a test was
-unsteady is kept in the user's cache: a test that is named there again and again wants repair, not another look.
+unsteady is counted in the user's cache: the third time it fails here too, until somebody repairs it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 FAILED_LAST = Path(".pytest_cache/v/cache/lastfailed")
 AT_MOST = 3
 TIMES = 3
+TOO_OFTEN = 3
 
 
 def main() -> int:
@@ -28,14 +29,18 @@ def main() -> int:
         )
         if again.returncode:
             return 1
-    for test, count in count_unsteady(failed).items():
-        print(f"Unsteady, to be repaired: {test} failed once, then passed {TIMES} times alone ({count} times so far).")
-    return 0
-
-
-def count_unsteady(tests: list[str]) -> dict[str, int]:
-    """Add these tests to those that were unsteady on this machine; return how often each of them was."""
     kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "aop-ci" / "unsteady.tsv"
+    counts = count_unsteady(kept, failed)
+    for test, count in counts.items():
+        print(f"Unsteady, to be repaired: {test} failed once, then passed {TIMES} times alone ({count} times so far).")
+    if max(counts.values()) < TOO_OFTEN:
+        return 0
+    print(f"Unsteady {TOO_OFTEN} times is broken. Repair it, then remove its line from {kept}.")
+    return 1
+
+
+def count_unsteady(kept: Path, tests: list[str]) -> dict[str, int]:
+    """Add these tests to those that were unsteady on this machine; return how often each of them was."""
     lines = kept.read_text(encoding="utf-8").splitlines() if kept.exists() else []
     counts = {test: int(count) for count, _tab, test in (line.partition("\t") for line in lines)}
     counts |= {test: counts.get(test, 0) + 1 for test in tests}

@@ -61,4 +61,5 @@ def test_the_gates_of_this_repository_run_its_tests_with_branch_coverage_that_th
         (words,) = (step["cmd"] for step in profile["modes"][mode] if step["name"] == "test")
         assert {"pytest", "--cov-branch", "--cov-report=lcov:coverage.lcov"} <= set(words)
     assert profile["parsers"]["coverage"]["path"] == "coverage.lcov"
-    assert "aop doctor --gates" in (ROOT / ".ci/run").read_text()
+    assert '/bin/aop" doctor --gates' in (ROOT / "Makefile").read_text()
+    assert 'run = "make gates"' in (ROOT / ".ci/stages.toml").read_text()

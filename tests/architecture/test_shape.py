@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 SOURCE = Path(__file__).parents[2] / "src" / "aop"
 LINES = 400
@@ -87,7 +89,7 @@ def test_a_name_stands_for_one_thing_in_a_top_level_package() -> None:
         name = path.relative_to(SOURCE)
         if path.name == "__init__.py":
             continue
-        public = [node.name for node in classes(path) if not node.name.startswith("_")]
+        public = [name for name in outline(path).classes if not name.startswith("_")]
         for each in {path.stem, *public}:
             homes[f"{name.parts[0]}: {each}"].append(name.as_posix())
     shared = {name: modules for name, modules in homes.items() if len(modules) > 1}
@@ -107,19 +109,37 @@ def _module(path: Path) -> str:
 
 def test_every_refusal_stands_in_the_one_list_of_them() -> None:
     """A narrower one elsewhere would be in the published codes only after its module was imported."""
-    listed = {node.name for node in classes(SOURCE / "core" / "errors.py") if node.name != "Fault"}
+    listed = outline(SOURCE / "core" / "errors.py").classes.keys() - {"Fault"}
     elsewhere = [
-        f"{path.relative_to(SOURCE).as_posix()}: {node.name}"
+        f"{path.relative_to(SOURCE).as_posix()}: {name}"
         for path in sorted(SOURCE.rglob("*.py"))
         if path.name != "errors.py"
-        for node in classes(path)
-        if listed & {base.id for base in node.bases if isinstance(base, ast.Name)}
+        for name, bases in outline(path).classes.items()
+        if listed & bases
     ]
     assert elsewhere == []
 
 
-def classes(path: Path) -> list[ast.ClassDef]:
-    return [node for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, ast.ClassDef)]
+class Outline(NamedTuple):
+    """What these tests want to know of a module."""
+
+    docstring: str
+    statements: int
+    classes: dict[str, frozenset[str]]
+    """Each class, also one inside of a function, with the names of its bases."""
+
+
+@cache
+def outline(path: Path) -> Outline:
+    text = path.read_bytes()
+    tree = ast.parse(text)
+    # To walk a module takes longer than to parse it, and many have no class.
+    nodes = ast.walk(tree) if b"class " in text else ()
+    classes = defaultdict[str, frozenset[str]](frozenset)
+    for node in nodes:
+        if isinstance(node, ast.ClassDef):
+            classes[node.name] |= {base.id for base in node.bases if isinstance(base, ast.Name)}
+    return Outline(docstring=ast.get_docstring(tree) or "", statements=len(tree.body), classes=dict(classes))
 
 
 def entry_counts() -> dict[Path, int]:
@@ -132,8 +152,7 @@ def is_entry(path: Path) -> bool:
 
 
 def first_sentence(path: Path) -> str:
-    docstring = ast.get_docstring(ast.parse(path.read_bytes())) or ""
-    return re.split(r"(?<=[.!?])\s", " ".join(docstring.split()), maxsplit=1)[0]
+    return re.split(r"(?<=[.!?])\s", " ".join(outline(path).docstring.split()), maxsplit=1)[0]
 
 
 def line_counts() -> dict[str, int]:
@@ -144,5 +163,4 @@ def line_counts() -> dict[str, int]:
 
 
 def only_docstring(path: Path) -> bool:
-    tree = ast.parse(path.read_bytes())
-    return len(tree.body) == 1 and ast.get_docstring(tree) is not None
+    return outline(path).statements == 1 and outline(path).docstring != ""
