@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
@@ -73,7 +74,9 @@ class SlowProcesses:
 def clocked(world: World) -> HandClock:
     """Give a world a clock that goes on from where the machine's stands."""
     kernel = world.app.gateway.kernel
-    clock = HandClock(kernel.clock.boot_id(), kernel.clock.boot_seconds())
+    # In whole 1/1024 s, which floats add and subtract exactly: 300 s later may not be 299.99999999999994 s later.
+    seconds = math.ceil(kernel.clock.boot_seconds() * 1024) / 1024
+    clock = HandClock(kernel.clock.boot_id(), seconds)
     kernel = msgspec.structs.replace(kernel, clock=clock, processes=SlowProcesses(kernel.processes, clock))
     world.app = msgspec.structs.replace(world.app, gateway=Gateway(kernel, CATALOGUE))
     return clock

@@ -77,15 +77,19 @@ def _listed(name: str) -> tuple[str, ...]:
 def _marked(folder: Path) -> Iterator[Claim]:
     """Return what the markers claim; an argument that is not a literal stands there as it is written."""
     for path in sorted(folder.rglob("test_*.py")):
-        for node, target in _running(ast.parse(path.read_bytes())):
+        text = path.read_bytes()
+        if not any(f"mark.{marker}".encode() in text for marker in TITLES):
+            continue
+        for node, target in _running(ast.parse(text)):
             marker = _marker(node)
             if isinstance(node, ast.Call) and marker in TITLES:
                 for argument in node.args:
                     yield Claim(marker, ast.unparse(argument).strip("'"), f"{path}:{argument.lineno}", target)
 
 
-def _rows(folder: Path, listed: Sequence[str]) -> Iterator[Claim]:
+def _rows(folder: Path, ids: Sequence[str]) -> Iterator[Claim]:
     """Return what the rows claim; a row that is on no list claims nothing, for the suite may hold more rows."""
+    listed = set(ids)
     for path in sorted(folder.rglob("*.py")):
         for node, target in _running(ast.parse(path.read_bytes())):
             if isinstance(node, ast.Constant) and node.value in listed:
@@ -94,13 +98,15 @@ def _rows(folder: Path, listed: Sequence[str]) -> Iterator[Claim]:
 
 def _running(node: ast.AST, target: str = "test") -> Iterator[tuple[ast.AST, str]]:
     """Return the node and all that it holds, with the target that runs it, without the tests that cannot pass."""
-    markers = {_marker(marked) for marked in _marks(node)}
-    if markers & {"skip", "xfail"}:
-        return
-    target = next((name for name in TARGETS if name in markers), target)
-    yield node, target
-    for child in ast.iter_child_nodes(node):
-        yield from _running(child, target)
+    waiting = [(node, target)]
+    while waiting:
+        node, target = waiting.pop()
+        markers = {_marker(marked) for marked in _marks(node)}
+        if markers & {"skip", "xfail"}:
+            continue
+        target = next((name for name in TARGETS if name in markers), target)
+        yield node, target
+        waiting += [(child, target) for child in ast.iter_child_nodes(node)]
 
 
 def _marks(node: ast.AST) -> Sequence[ast.AST]:
@@ -117,9 +123,9 @@ def _marks(node: ast.AST) -> Sequence[ast.AST]:
 
 def _marker(node: ast.AST) -> str:
     """Return NAME of `pytest.mark.NAME` or `pytest.mark.NAME(...)`; of anything else, nothing."""
-    named = node.func if isinstance(node, ast.Call) else node
-    if isinstance(named, ast.Attribute) and ast.unparse(named.value) == "pytest.mark":
-        return named.attr
+    match node.func if isinstance(node, ast.Call) else node:
+        case ast.Attribute(value=ast.Attribute(value=ast.Name(id="pytest"), attr="mark"), attr=name):
+            return name
     return ""
 
 

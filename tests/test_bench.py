@@ -3,14 +3,34 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import select
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from bench.measurements import Budget, Measurement, in_turns
-from bench.results import Results, comparison, read, table
+from bench.cases import CASES
+from bench.effort import Effort
+from bench.measurements import Budget, Measurement, Skipped, in_turns
+from bench.results import (
+    BEGIN,
+    DOCUMENT,
+    END,
+    Results,
+    comparison,
+    read,
+    summary,
+    table,
+    with_figures,
+    write,
+    write_whole,
+)
 
 ROOT = Path(__file__).parents[1]
 
@@ -66,17 +86,125 @@ def test_two_runs_are_compared_by_the_names_that_both_have() -> None:
     assert comparison(old, new).splitlines()[2:] == ["| patch       | 8.0 ms | 6.0 ms | -25 % | 4.00 x | 3.00 x |"]
 
 
-def test_a_run_prints_and_keeps_what_it_found() -> None:
-    ended = subprocess.run(
-        [sys.executable, "-m", "bench", "--quick", "--only", "plan.submit", "--json"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
+def test_a_run_prints_and_keeps_what_it_found(tmp_path: Path) -> None:
+    with bench(tmp_path, "plan.submit", "--json") as run:
+        printed, _ = run.communicate()
+    assert run.returncode == 0
+    kept = read(tmp_path / "results" / f"{json.loads(printed)['commit']}-quick-partial.json")
+    assert [each.name for each in kept.measurements] == ["plan.submit, 20 features"]
+
+
+def test_a_case_that_fails_is_reported_with_its_error_and_the_others_run(tmp_path: Path) -> None:
+    with bench(tmp_path, *cases("raising", "dying", "skipping", "measuring")) as run:
+        printed, progress = run.communicate()
+    assert run.returncode == 1
+    [file] = (tmp_path / "results").iterdir()
+    kept = read(file)
+    assert kept.is_partial
+    assert [each.name for each in kept.measurements] == ["raising", "measuring"]
+    assert list(kept.failed) == cases("raising", "dying")
+    raising, dying = kept.failed.values()
+    assert raising.startswith("It ended with exit code 1.\nTraceback")
+    assert raising.endswith("ValueError: no figure")
+    assert dying == "It ended with exit code 3.\nsome last words"
+    assert kept.skipped == {"tests.test_bench:skipping": "There is no such program."}
+    assert printed.endswith(
+        "SKIPPED: tests.test_bench:skipping: There is no such program.\n"
+        "FAILED: tests.test_bench:raising: It ended with exit code 1. ValueError: no figure\n"
+        f"FAILED: tests.test_bench:dying: It ended with exit code 3. some last words\n\n{file}\n"
     )
-    printed = json.loads(ended.stdout)
-    kept = read(ROOT / "bench" / "results" / f"{printed['commit']}-quick-partial.json")
-    assert [each.name for each in kept.measurements] == ["plan.submit, 1000 features"]
+    assert "case 4 of 4: tests.test_bench:measuring took" in progress
+
+
+def test_a_killed_run_leaves_what_it_has_measured_and_no_process(tmp_path: Path) -> None:
+    with bench(tmp_path, *cases("measuring", "waiting")) as run:
+        assert run.stderr is not None
+        next(line for line in run.stderr if "waiting: " in line)
+        [file] = (tmp_path / "results").iterdir()
+        measured = read(file).measurements
+        with open(os.pidfd_open(int(measured[-1].ours)), "rb") as case:
+            run.kill()
+            ended, _, _ = select.select([case], [], [], 60.0)
+    assert [each.name for each in measured] == ["measuring", "waiting"]
+    assert read(file).measurements == measured
+    assert ended == [case]
+
+
+def test_the_file_of_an_unfinished_run_becomes_that_of_the_whole_run(tmp_path: Path) -> None:
+    unfinished = Results(commit="aaa", machine="", is_quick=False)
+    write(unfinished, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["aaa-partial.json"]
+    whole = write_whole(unfinished, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["aaa.json"]
+    assert read(tmp_path / "aaa.json") == whole
+
+
+def test_the_summary_names_the_budgets_that_were_missed() -> None:
+    assert summary(run_of("aaa", patch(8.0), patch(6.0))).splitlines() == [
+        "1 of 2 budgets were missed:",
+        "- patch: 4.00 x, budget times 3",
+    ]
+
+
+def test_the_figures_of_the_docs_are_those_of_one_whole_run() -> None:
+    document = f"Before\n{BEGIN}old figures\n{END}After\n"
+    whole = run_of("aaa", patch(8.0))
+    written = with_figures(document, whole)
+    assert written == f"Before\n{BEGIN}aaa, , load 0.0 before, 0.0 after\n\n{table(whole.measurements)}{END}After\n"
+    assert with_figures(written, whole) == written
+    for less in ({"is_partial": True}, {"is_quick": True}, {"commit": "aaa-dirty"}):
+        with pytest.raises(ValueError, match="not the results of a whole run"):
+            with_figures(document, msgspec.structs.replace(whole, **less))
+
+
+def test_the_docs_have_a_place_for_the_figures_and_a_row_for_each_case() -> None:
+    document = DOCUMENT.read_text(encoding="utf-8")
+    assert (document.count(BEGIN), document.count(END)) == (1, 1)
+    assert re.findall(r"^\| `([a-z_.]+)` \|", document, re.MULTILINE) == list(CASES)
+
+
+# --- cases that these tests run --------------------------------------------------------------------
+
+
+def cases(*names: str) -> list[str]:
+    return [f"{__name__}:{name}" for name in names]
+
+
+def measuring(_effort: Effort) -> Iterator[Measurement]:
+    yield Measurement(name="measuring", ours=1.0)
+
+
+def raising(_effort: Effort) -> Iterator[Measurement]:
+    yield Measurement(name="raising", ours=1.0)
+    raise ValueError("no figure")
+
+
+def dying(_effort: Effort) -> Iterator[Measurement]:
+    os.write(1, b"some last words\n")
+    os._exit(3)
+    yield
+
+
+def skipping(_effort: Effort) -> Iterator[Skipped]:
+    yield Skipped("There is no such program.")
+
+
+def waiting(_effort: Effort) -> Iterator[Measurement]:
+    yield Measurement(name="waiting", ours=os.getpid())
+    threading.Event().wait(60.0)
+
+
+def bench(folder: Path, *words: str) -> subprocess.Popen[str]:
+    """Start the bench with some cases; a folder gets its results, and what it leaves when it is killed."""
+    only = [word if word.startswith("--") else f"--only={word}" for word in words]
+    return subprocess.Popen(
+        [sys.executable, "-m", "bench", "--quick", "--results", str(folder / "results"), *only],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(folder)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def run_of(commit: str, *measured: Measurement) -> Results:

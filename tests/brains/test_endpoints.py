@@ -63,6 +63,7 @@ FAILURES = {
 }
 
 
+@pytest.mark.series(16)
 @pytest.mark.parametrize("family", MODELS)
 @pytest.mark.parametrize(("step", "code"), FAILURES.values(), ids=FAILURES)
 def test_it_is_named_when(family: str, step: Step, code: str | tuple[str, ...]) -> None:
@@ -129,6 +130,7 @@ def test_a_redirect_is_not_followed_so_the_key_goes_nowhere_else(family: str) ->
         assert (refused.value.code, len(server.heard), elsewhere.heard) == ("model_reply_unreadable", 1, [])
 
 
+@pytest.mark.series(8)
 @pytest.mark.parametrize("family", MODELS)
 @pytest.mark.parametrize("status", [400, 401, 429, 500])
 @pytest.mark.hostile("K09")

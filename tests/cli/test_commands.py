@@ -292,6 +292,26 @@ def test_a_command_that_is_stopped_says_so_and_the_next_one_works(tmp_path: Path
     assert (state["status"], state["gates"]["fast"]) == ("building", "na")
 
 
+INTERRUPTED = """
+import runpy, sys
+from aop.cli.shell import lean_imports, terminal
+from aop.core.errors import Interrupted
+# Whatever a refusal imports is there before.
+terminal.Terminal(json=False).refused(Interrupted("Not yet."))
+lean_imports.import_leanly = lambda: exec("raise KeyboardInterrupt")
+sys.argv = ["aop", "status"]
+runpy.run_module("aop.cli.main", run_name="__main__")
+"""
+"""A command that Ctrl-C stops while Python evaluates a text, as it does for each dataclass that is imported."""
+
+
+def test_a_command_that_is_stopped_while_it_imports_has_the_same_exit_code(tmp_path: Path) -> None:
+    (tmp_path / "interrupted.py").write_text(INTERRUPTED)
+    words = [sys.executable, "-m", "interrupted"]
+    ran = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+    assert (ran.returncode, "aop: Stopped. [interrupted]" in ran.stderr) == (130, True)
+
+
 def test_the_status_has_a_line_for_each_feature(tmp_path: Path) -> None:
     world = configured(tmp_path / "repo")
     world.ready()

@@ -12,6 +12,7 @@ from tests.hostile.test_names_and_paths import IDS
 from tests.world import git
 
 
+@pytest.mark.series(8)
 @pytest.mark.req("AOP-305")
 @pytest.mark.parametrize(("row", "name"), IDS)
 def test_no_feature_is_made_by_such_a_name(arena: Arena, row: str, name: str) -> None:

@@ -28,10 +28,14 @@ from aop.kernel.gateway.calls import Envelope
 from aop.kernel.gateway.gateway import Gateway
 from aop.kernel.ports.processes import Ending
 from aop.wiring.catalogue import CATALOGUE
-from tests.adapters.processes.steps import Steps, hidden_repository, processes_with, wait_until_dead
+from tests.adapters.processes.steps import Steps, hidden_repository, processes_with
+from tests.racing import until
 from tests.world import World, files, git, make_repository
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are those of Linux")
+pytestmark = [
+    pytest.mark.on_disk,
+    pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are those of Linux"),
+]
 
 SANDBOXES = ("bubblewrap", "landlock")
 ANYWHERE = (*SANDBOXES, "none")
@@ -325,8 +329,8 @@ def test_a_step_ends_with_the_aop_that_runs_it(target: Target, row: str) -> None
     finally:
         runner.send_signal(signal.SIGKILL)
         runner.wait(300)
-    wait_until_dead(pids)
-    assert processes_with(mark) == []
+    # Also what they started after they were counted.
+    until(lambda: processes_with(mark) == [])
 
 
 @levels(*ANYWHERE)

@@ -157,6 +157,7 @@ def test_a_guarded_area_is_guarded_in_every_case() -> None:
     assert Area("Src/A").covers("src/a", fold=True)
 
 
+@pytest.mark.unmeasured
 @pytest.mark.hostile("P10")
 def test_a_pattern_full_of_gaps_is_matched_in_time() -> None:
     area = parse_area("**/**/**/**/*x", Matching.GLOB)

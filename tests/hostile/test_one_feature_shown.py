@@ -25,7 +25,10 @@ from aop.wiring.catalogue import CATALOGUE
 from tests.adapters.processes.steps import hidden_repository
 from tests.world import FILES, World, files, git, make_repository
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are those of Linux")
+pytestmark = [
+    pytest.mark.on_disk,
+    pytest.mark.skipif(sys.platform != "linux", reason="the sandboxes are those of Linux"),
+]
 
 SECRET = "the secret of another feature"
 PASSWORD = "hunter2hunter2"

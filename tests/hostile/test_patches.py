@@ -62,6 +62,7 @@ def rows_of(rows: list[Row]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("row", "diff", "code"), rows, ids=[row for row, *_ in rows])
 
 
+@pytest.mark.series(12)
 @pytest.mark.req("AOP-130", "AOP-176")
 @rows_of(REFUSED)
 def test_a_text_that_gives_itself_away_changes_nothing(arena: Arena, row: str, diff: bytes, code: str) -> None:
@@ -129,6 +130,7 @@ TREE: list[Row] = [
 ]
 
 
+@pytest.mark.series(12)
 @rows_of(TREE)
 def test_what_only_the_tree_gives_away_changes_nothing(arena: Arena, row: str, diff: bytes, code: str) -> None:
     assert refused(arena, diff)["code"] == code
@@ -184,6 +186,7 @@ SWITCHED: list[Row] = [
 ]
 
 
+@pytest.mark.series(12)
 @rows_of([*UNSWITCHED, *SWITCHED])
 def test_no_switch_opens_more_than_it_names(arena: Arena, row: str, diff: bytes, code: str) -> None:
     arena.allow(**dict.fromkeys(SWITCHES, True))

@@ -113,6 +113,7 @@ OF_AOP = [
 ]
 
 
+@pytest.mark.series(6)
 @pytest.mark.hostile("P07")
 @pytest.mark.req("AOP-173")
 @pytest.mark.parametrize("role", [Role.BUILDER, Role.QA])
@@ -139,6 +140,7 @@ def test_two_plans_collide_in_every_case_of_letters(arena: Arena) -> None:
     assert submit(arena, "two", files=files(create=("lib/a",))) == "collision_detected"
 
 
+@pytest.mark.unmeasured
 @pytest.mark.hostile("P10")
 def test_a_plan_full_of_gaps_is_judged_in_time(arena: Arena) -> None:
     gaps = tuple(f"src/**/{'*' * (number % 2)}a/**/*{number}/**/*x" for number in range(100))
@@ -149,6 +151,7 @@ def test_a_plan_full_of_gaps_is_judged_in_time(arena: Arena) -> None:
     assert process_time() - start < 10
 
 
+@pytest.mark.series(5)
 @pytest.mark.parametrize(("row", "pattern"), PATTERNS)
 def test_a_pattern_that_would_match_nothing_is_refused_when_it_is_read(arena: Arena, row: str, pattern: str) -> None:
     assert submit(arena, allowed_areas=["src", pattern]) == ("invalid_plan" if pattern else "invalid_arguments")
@@ -169,6 +172,7 @@ STEERING = (
 ).split()
 
 
+@pytest.mark.series(6)
 @pytest.mark.hostile("P13")
 @pytest.mark.parametrize("path", STEERING)
 def test_what_steers_the_tests_takes_a_person(arena: Arena, path: str) -> None:

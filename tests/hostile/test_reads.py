@@ -19,6 +19,7 @@ def no_path(name: str) -> str:
     return "path_out_of_bounds" if name.encode(errors="ignore").decode() == name else "invalid_arguments"
 
 
+@pytest.mark.series(8)
 @pytest.mark.parametrize(("row", "name"), NO_NAMES)
 def test_a_name_that_no_file_may_have_is_neither_read_nor_compared(arena: Arena, row: str, name: str) -> None:
     compared = arena.call("repo.diff", feature_id="one", options={"paths": [name]})

@@ -192,6 +192,7 @@ FILES_THAT_STEER = {
 }
 
 
+@pytest.mark.series(6)
 @pytest.mark.parametrize("path", FILES_THAT_STEER.values(), ids=FILES_THAT_STEER)
 def test_a_file_that_steers_the_tests_takes_a_person(steady: World, path: str) -> None:
     assert refused_path(steady, {"src/cart.py": BROKEN, path: "import os; os._exit(0)\n"}) == "protected_path"
@@ -301,6 +302,7 @@ TRICKS: Mapping[str, tuple[Tree, str]] = {
 }
 
 
+@pytest.mark.series(8)
 @pytest.mark.hostile("G01", "G02", "G03", "G05", "G06", "G07")
 @pytest.mark.parametrize(("tree", "why"), TRICKS.values(), ids=TRICKS)
 def test_a_red_suite_stays_red(world: World, tree: Tree, why: str) -> None:

@@ -71,6 +71,7 @@ REFUSED: list[tuple[str, Callable[[bytes], object], bytes, str]] = [
 ]
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize(
     ("row", "read", "text", "reason"), REFUSED, ids=[f"{row[0]}-{i}" for i, row in enumerate(REFUSED)]
 )
@@ -113,6 +114,7 @@ def test_only_the_first_block_is_front_matter() -> None:
     assert (parse_yaml(yaml).value, body) == ({"role": "viewer"}, "role: admin\n---\n")
 
 
+@pytest.mark.unmeasured
 @pytest.mark.hostile("Y11")
 def test_front_matter_of_many_lines_is_split_in_linear_time() -> None:
     began = process_time()
@@ -127,6 +129,7 @@ def test_a_line_separator_in_the_body_is_text() -> None:
     assert split_front_matter(text.encode()) == (b"a: 1\n", "x\u2028---\n\ty\r\n")
 
 
+@pytest.mark.unmeasured
 @pytest.mark.hostile("Y17")
 def test_many_keys_with_one_twin_are_read_in_linear_time() -> None:
     text = json.dumps({f"k{number}": 0 for number in range(200_000)})[:-1] + ', "k199999": 1}'
@@ -136,6 +139,7 @@ def test_many_keys_with_one_twin_are_read_in_linear_time() -> None:
     assert process_time() - began < 3
 
 
+@pytest.mark.unmeasured
 @pytest.mark.hostile("Y22")
 def test_a_pattern_from_the_configuration_is_text_and_never_a_regular_expression() -> None:
     config = load_policy("exclusive_areas: ['(a+)+$']")
@@ -161,6 +165,7 @@ with open("junit.xml", "w") as report:
 """
 
 
+@pytest.mark.unmeasured
 @pytest.mark.hostile("Y23")
 def test_a_traceback_that_never_ends_is_read_in_linear_time(tmp_path: Path) -> None:
     flood = [{"name": "check", "cmd": [sys.executable, "flood.py"]}]

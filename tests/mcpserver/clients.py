@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,6 +26,7 @@ from aop.core.roles import Role
 from aop.kernel.gateway.tokens import TokenOrder
 from aop.mcpserver.tool_server import ToolServer
 from tests.clocks import HandClock
+from tests.prepared_aop import Started, can_run, words_that_start
 from tests.world import World
 
 AOP = [sys.executable, "-m", "aop.cli.main"]
@@ -121,11 +122,16 @@ def over_stdio(
 ) -> Iterator[Mcp]:
     """Connect to an `aop mcp` of our own, whose errors go to the file `said`."""
     environment = {**os.environ, "AOP_TOKEN": token, **env}
-    arguments = [*AOP[1:], "mcp", "--repo", str(root), *words]
-    server = StdioServerParameters(command=AOP[0], args=arguments, env=environment)
+    program, *arguments = words_of(["mcp", "--repo", str(root), *words], environment)
+    server = StdioServerParameters(command=program, args=arguments, env=environment)
     connected = Client(stdio_client(server, errlog=said), mode=mode)
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(connected) as client:
         yield Mcp(portal, client)
+
+
+def words_of(command: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """Return the words that start a command of `aop`, in a fork of the prepared process if that may be."""
+    return words_that_start(command) if can_run(command, environment) else [*AOP, *command]
 
 
 @contextmanager
@@ -156,7 +162,7 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
     """A running `aop serve`."""
 
     url: str
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[str] | Started
 
     @property
     def origin(self) -> str:
@@ -166,19 +172,24 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
         """Stop it as a person would; return its exit code and what it said."""
         self.process.send_signal(signal.SIGTERM)
         _, err = self.process.communicate(timeout=300)
-        return self.process.returncode, err
+        return self.process.wait(300), err
 
 
 @contextmanager
 def served(root: Path, *words: str, **env: str) -> Iterator[Served]:
     """Run `aop serve` on a free port."""
-    command = [*AOP, "serve", "--port", "0", "--json", "--repo", str(root), *words]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **env}
-    )
+    command, environment = ["serve", "--port", "0", "--json", "--repo", str(root), *words], {**os.environ, **env}
+    process = _started(command, environment)
     try:
         assert process.stdout is not None
         yield Served(url=json.loads(process.stdout.readline())["data"]["url"], process=process)
     finally:
         process.kill()
         process.communicate(timeout=300)
+
+
+def _started(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[str] | Started:
+    if can_run(command, environment):
+        return Started(command, cwd=Path.cwd(), env=environment)
+    pipe = subprocess.PIPE
+    return subprocess.Popen([*AOP, *command], stdout=pipe, stderr=pipe, text=True, env=environment)

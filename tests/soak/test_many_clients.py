@@ -6,13 +6,12 @@ import json
 import os
 import random
 import select
-import socket
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ import pytest
 from aop.adapters.files.locks import locked_file
 from aop.core.roles import Role
 from aop.kernel.record.port import JournalEntry
+from tests.adapters.storage.postgres_clusters import free_port
 from tests.mcpserver.clients import AOP, token_for
 from tests.soak import persistent_client
 from tests.world import World
@@ -71,7 +71,7 @@ class Trouble:
         self._world = world
         self._folder = folder
         self._token = token_for(world, Role.ORCHESTRATOR)
-        self._port = _free_port()
+        self._port = free_port()
         self._answers, self._told = os.pipe()
         with self._downtime():
             self._server = self._serving()
@@ -176,12 +176,3 @@ def trouble(world: World, folder: Path, *, clients: int) -> Iterator[Trouble]:
 def _kill(process: subprocess.Popen[bytes]) -> None:
     process.kill()
     process.wait()
-
-
-def _free_port() -> int:
-    """Return a port of those that nobody gets who asks for any: it stays free while the server is down."""
-    for port in range(20_000 + os.getpid() % 10_000, 32_768):
-        with socket.socket() as taken, suppress(OSError):
-            taken.bind(("127.0.0.1", port))
-            return port
-    raise AssertionError("no port is free")

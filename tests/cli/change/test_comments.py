@@ -73,6 +73,7 @@ def test_characters_that_steer_are_named_and_shown_as_escapes(ready: Path) -> No
     assert "    Look \\u{1b}[2J\\u{202e}esrever\n" in listed
 
 
+@pytest.mark.series(4)
 @pytest.mark.parametrize(
     ("words", "exit_code", "code"),
     [

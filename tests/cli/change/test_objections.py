@@ -149,6 +149,7 @@ def ready(tmp_path: Path) -> Path:
     return world.root
 
 
+@pytest.mark.series(4)
 @pytest.mark.parametrize(
     ("words", "exit_code", "code"),
     [

@@ -80,6 +80,7 @@ def test_turns_tool_calls_and_gate_steps_become_spans_without_a_word_of_what_was
     secret = "the-secret-header-of-the-receiver"
     with receiver() as listening:
         shop.env |= {"OTEL_EXPORTER_OTLP_ENDPOINT": listening.url, "OTEL_EXPORTER_OTLP_HEADERS": f"x-key={secret}"}
+        shop.env |= {"OTEL_EXPORTER_OTLP_TIMEOUT": "300"}
         ran = shop.all_at_once("--json", "--agent-model", "a-model")
         assert ran.code == 0, (ran.out, ran.err)
         spans = listening.spans()

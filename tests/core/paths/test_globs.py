@@ -106,6 +106,7 @@ def test_a_pattern_matches_these_paths_and_no_others(pattern: str, path: str, *,
     assert globs.matches(pattern, path) is matched
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize(
     ("pattern", "path"),
     [
@@ -122,6 +123,7 @@ def test_no_pattern_makes_matching_slow(pattern: str, path: str) -> None:
     assert process_time() - start < 0.2
 
 
+@pytest.mark.unmeasured
 @pytest.mark.parametrize(
     ("a", "b"),
     [

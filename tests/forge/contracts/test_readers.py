@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter, process_time
+from time import process_time
 
 import pytest
 
@@ -237,6 +237,8 @@ def test_boundaries_that_are_wrong_or_hostile_are_refused(text: str, expected: s
     assert any(problem.startswith(expected) for problem in problems(T.BOUNDARIES, text))
 
 
+@pytest.mark.unmeasured
+@pytest.mark.series(6)
 @pytest.mark.parametrize(
     "line", ["# a\n", "## Phase 1 — a\n", "### Phase 1\n", "```\n", "|", "- ", "{{", "`", "**Objective"]
 )
@@ -247,21 +249,23 @@ def test_the_time_to_read_a_text_grows_with_its_size_alone(contract_type: Contra
     assert process_time() - began < 3
 
 
+@pytest.mark.unmeasured
 def test_a_heading_with_a_long_gap_is_read_at_once() -> None:
     began = process_time()
     problems(T.STACK, "# T\n## a" + " " * 10_000 + "x\n")
     assert process_time() - began < 3
 
 
+@pytest.mark.unmeasured
 @pytest.mark.hostile("Y22")
 def test_a_pattern_that_never_ends_elsewhere_is_harmless() -> None:
     from aop.core.text.search import first_match
 
     content = read_contract(T.BOUNDARIES, _boundaries(forbidden=[{"pattern": "(a+)+$", "reason": "y"}]), "full").content
     assert isinstance(content, Boundaries)
-    began = perf_counter()
+    began = process_time()
     assert first_match(content.layers[0].forbidden[0].pattern, regex=True, ignore_case=False)("a" * 5000 + "!") is None
-    assert perf_counter() - began < 1
+    assert process_time() - began < 1
 
 
 def test_tables_are_read_with_columns_and_references() -> None:

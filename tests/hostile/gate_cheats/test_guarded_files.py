@@ -11,8 +11,8 @@ import pytest
 
 from aop.core.roles import Role
 from tests.hostile.gate_cheats.cases import Case, apply, outcome
-from tests.kernel.tools.worlds import configured, copied, gates_of, step
-from tests.world import World
+from tests.kernel.tools.worlds import GATES, configured, copied, gates_of, step
+from tests.world import World, git
 
 PYPROJECT = """\
 [project]
@@ -312,3 +312,19 @@ def test_an_agent_can_ask_for_a_file_that_a_gate_runs(world: World) -> None:
         world.ok("inbox.answer", feature_id="one", question_id=asked["question_id"], answer="yes")
     opened = {"tools/verify.py": "print('new')\n", "pyproject.toml": PYPROJECT + 'omit = ["src/old.py"]\n'}
     assert outcome(apply(world, opened)) == ""
+
+
+def test_a_file_is_guarded_while_a_gate_of_the_base_branch_runs_it(base: Path, tmp_path: Path) -> None:
+    world = World(copied(base, tmp_path / "repo"))
+    answers = [apply(world, {"web/tools/late.py": "print('one')\n"})]
+    late = {"name": "late", "cmd": ["python3", "web/tools/late.py"]}
+    (world.root / GATES).write_text(gates_of(full=[*STEPS, late], merge=STEPS))
+    git(world.root, "commit", "-q", "-am", "Another gate")
+    answers.append(apply(world, {"web/tools/late.py": "print('two')\n"}))
+    (world.root / GATES).write_text(gates_of(full=STEPS, merge=STEPS))
+    git(world.root, "commit", "-q", "-am", "The gates as before")
+    answers.append(apply(world, {"web/tools/late.py": "print('two')\n"}))
+    world.close()
+    free, guarded, free_again = map(outcome, answers)
+    assert (free, free_again) == ("", "")
+    assert guarded.startswith(GUARDED)

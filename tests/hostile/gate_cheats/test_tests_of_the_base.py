@@ -632,6 +632,7 @@ def base_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return made
 
 
+@pytest.mark.series(8)
 @pytest.mark.hostile("G07")
 @pytest.mark.parametrize(("project", "row"), ROWS)
 def test_a_test_of_the_base_is_neither_lost_nor_emptied(

@@ -271,6 +271,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Row], Path]:
     return lambda row: base(row.steps, row.begins)
 
 
+@pytest.mark.series(8)
 @pytest.mark.parametrize("name", CHEATS)
 def test_a_cheat_of_a_step_reaches_no_merge(name: str, prepared: Callable[[Row], Path], tmp_path: Path) -> None:
     row = CHEATS[name]

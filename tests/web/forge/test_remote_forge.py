@@ -14,7 +14,7 @@ from mcp import Client, StdioServerParameters
 
 from aop.forge.contracts.types import CONTRACT_TYPES, ContractType
 from tests.forge.projects import NINE, stored
-from tests.mcpserver.clients import AOP, Mcp, Served, served
+from tests.mcpserver.clients import Mcp, Served, served, words_of
 from tests.web.forge.forge_servers import EVES_KEY, KEY, put_build, put_key, put_project, revoke_key
 from tests.web.forge.recorded_server import Exchange, recorded
 from tests.world import World, make_repository, run_aop
@@ -43,8 +43,8 @@ def server(world: World) -> Iterator[Served]:
 def remote(folder: Path, url: str, *words: str, key: str = KEY) -> Iterator[Mcp]:
     """Connect to an `aop mcp --forge`, in a folder that is no repository."""
     environment = {**os.environ, "FORGEGUARD_API_KEY": key}
-    command = [*AOP[1:], "mcp", "--forge", url, *words]
-    server = StdioServerParameters(command=AOP[0], args=command, env=environment, cwd=folder)
+    program, *arguments = words_of(["mcp", "--forge", url, *words], environment)
+    server = StdioServerParameters(command=program, args=arguments, env=environment, cwd=folder)
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(Client(server)) as client:
         yield Mcp(portal, client)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from time import process_time
 
 import pytest
 
@@ -105,12 +105,13 @@ def test_a_plan_without_an_end_does_not_swallow_what_follows() -> None:
     assert kinds == [Flaw, SignedOff]
 
 
+@pytest.mark.unmeasured
 @pytest.mark.hostile("I03")
 @pytest.mark.parametrize(
     "line", [" " * 60_000 + "x", "=== TASK DONE: " * 5_000, "- 1: " + " ;" * 30_000, "=" * 60_000, "<data-" * 9_000]
 )
 def test_a_reply_that_was_written_to_stop_a_reader_is_read_at_once(line: str) -> None:
-    began = time.perf_counter()
+    began = process_time()
     events_in(SIGN_OFF.replace("Deliverables:", f"Deliverables:\n{line}"))
     hidden_markers(line)
-    assert time.perf_counter() - began < 1.0
+    assert process_time() - began < 1.0

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from queue import Queue
 
 import pytest
 
 from aop.brains.conversation import Reply, Request
 from aop.core.errors import Fault
 from aop.core.roles import Role
+from aop.forge.builds.people.watchdog import Sign
 from aop.forge.builds.run.build_parts import BuildHeld
+from aop.forge.builds.run.knowledge import BuildKnowledge
 from aop.forge.generation.stored_steps import ToolRefused
+from aop.wiring.forge.build_watch import BuildWatch
 from tests.clocks import HandClock, clocked
 from tests.forge.builds.cycles import coder, cycle_of
 from tests.forge.builds.run.builders import BUILD, FETCHED, WRITTEN_0, build_with, notes_repository, scripted
@@ -65,6 +70,29 @@ def test_a_silent_build_beats_warns_and_is_held_but_not_while_a_person_is_asked(
     with pytest.raises(Fault, match="script ends"):
         build_with(world, on)
     assert len(on.asked) == 2
+
+
+class AnsweredMeanwhile(BuildKnowledge):
+    """A build that waits for an answer when its watch looks first; the answer comes before that look has ended."""
+
+    waits = True
+
+    def is_asked(self) -> bool:
+        waited, self.waits = self.waits, False
+        if waited:
+            self._kernel.clock.pause(300)
+        return waited
+
+
+def test_a_build_is_silent_from_an_answer_that_comes_while_its_watch_looks(world: World, clock: HandClock) -> None:
+    kernel, told = world.app.gateway.kernel, Queue[tuple[Sign, int]]()
+    known, rules = AnsweredMeanwhile(kernel, BUILD), kernel.config().policy.forge.build
+    watch = BuildWatch(known, rules, clock.boot_seconds, lambda *sign: told.put(sign))
+
+    async def works() -> list[tuple[Sign, int]]:
+        return [await asyncio.to_thread(told.get, timeout=300) for _ in range(2)]
+
+    assert asyncio.run(watch.over(works())) == [("beat", 300), ("warn", 300)]
 
 
 @pytest.mark.req("FORGE-229")
