@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -40,6 +41,18 @@ def test_deadlines_are_counted_by_the_clock_that_counts_sleep() -> None:
 def test_a_start_of_the_machine_has_one_name() -> None:
     names = {SystemClock().boot_id() for _ in range(3)}
     assert names == {Path("/proc/sys/kernel/random/boot_id").read_text().strip()}
+
+
+@pytest.mark.hostile("S25")
+def test_a_start_whose_name_could_not_be_read_for_a_moment_gets_it_later() -> None:
+    clock = SystemClock()
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
+    try:
+        assert clock.boot_id() == ""
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert clock.boot_id() == SystemClock().boot_id() != ""
 
 
 def test_ids_are_new_each_time_and_sort_by_the_time_they_were_made() -> None:

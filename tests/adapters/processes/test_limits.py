@@ -8,13 +8,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from aop.adapters.processes.control_groups import GroupFolder, control_group, wanted_folders
+from aop.core.errors import Fault
 from aop.kernel.config.policy import NO_LIMITS, StepLimits
 from tests.adapters.processes.steps import Steps
 
@@ -144,6 +145,40 @@ def test_a_process_begins_in_its_group_and_leaves_aop_outside(most: int) -> None
         found = process.communicate("", timeout=60)[0]
         assert [line for line in found.splitlines() if Path(line).name.startswith(f"aop-{os.getpid()}-")] != []
     assert groups_of_aop() == []
+
+
+def test_the_thread_that_starts_a_step_takes_no_place_of_its_processes() -> None:
+    with control_group(msgspec.structs.replace(NO_LIMITS, processes=2)) as group:
+        if group is None:
+            pytest.skip("no control group can be made here")
+        with group.entered():
+            # A shell and one process that it starts, before this thread is out of the group again.
+            subprocess.run(["sh", "-c", "/bin/true; exit 0"], check=True, timeout=60)
+            third = ["sh", "-c", "(/bin/true; exit 0); exit 0"]
+            complaint = subprocess.run(third, check=False, capture_output=True, text=True, timeout=60).stderr
+        assert "fork" in complaint
+
+
+def test_an_interrupted_start_leaves_aop_outside_of_the_group() -> None:
+    own = Path("/proc/thread-self/cgroup")
+    before = own.read_text()
+    # Its own end would leave the group too, so that comes last.
+    starting = ExitStack()
+    with pytest.raises(KeyboardInterrupt):
+        interrupt_a_start(starting)
+    assert own.read_text() == before
+    assert groups_of_aop() == []
+    with suppress(Fault):
+        starting.close()
+
+
+def interrupt_a_start(starting: ExitStack) -> None:
+    """Raise as if the signal came between the kernel's answer and the next line of AOP."""
+    with control_group(msgspec.structs.replace(NO_LIMITS, processes=5)) as group:
+        if group is None:
+            pytest.skip("no control group can be made here")
+        starting.enter_context(group.entered())
+        raise KeyboardInterrupt
 
 
 def test_a_group_made_while_another_thread_starts_a_step_is_not_one_below_that_of_the_step() -> None:

@@ -156,12 +156,19 @@ def small_content(path: Path | str) -> bytes | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         # Every call reads some of these, so it makes no file object.
         try:
-            content = os.read(descriptor, _SMALL + 1) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
+            content = _read_most(descriptor, _SMALL + 1) if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
         finally:
             os.close(descriptor)
     except OSError:
         return None
     return content if content is not None and len(content) <= _SMALL else None
+
+
+def _read_most(descriptor: int, most: int) -> bytes:
+    content = os.read(descriptor, most)
+    while len(content) < most and (piece := os.read(descriptor, most - len(content))):
+        content += piece
+    return content
 
 
 def write_whole(descriptor: int, content: bytes) -> None:

@@ -23,14 +23,16 @@ class SystemClock:
         return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
     def boot_id(self) -> str:
-        return self._boot
+        # Where this is missing, the boot seconds went back after a restart. It may also fail for a moment, as when all
+        # descriptors are in use: then it is asked again.
+        with suppress(OSError):
+            return self._boot
+        return ""
 
     @cached_property
     def _boot(self) -> str:
-        # No process outlives a start of the machine. Where this is missing, the boot seconds went back after a restart.
-        with suppress(OSError):
-            return BOOT_ID.read_text(encoding="ascii").strip()
-        return ""
+        # No process outlives a start of the machine.
+        return BOOT_ID.read_text(encoding="ascii").strip()
 
     def lease_seconds(self) -> tuple[str, float]:
         return self.boot_id(), self.boot_seconds()

@@ -16,7 +16,7 @@ from aop.kernel.config.policy import StepLimits
 _ROOT = "/sys/fs/cgroup"
 # Not that of the process: its main thread may be in the group of a step that it starts just now.
 _OWN = Path("/proc/thread-self/cgroup")
-_ONE_THREAD, _THIS_THREAD = "tasks", b"0"
+_ONE_THREAD, _THIS_THREAD, _MOST = "tasks", b"0", "pids.max"
 _PAUSES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.2)
 
 
@@ -42,12 +42,15 @@ class ControlGroup:
         """Have what this thread starts begin in the group, as far as the kernel lets a single thread enter it."""
         # To move another process, the kernel waits for all processors: 10 ms. Version 2 moves no single thread, and the
         # memory of a thread is that of AOP.
-        folders = [folder for folder in self._folders if _has_room_for_aop(folder)]
+        entered = []
         with ExitStack() as inside:
-            for folder in folders:
-                inside.enter_context(_entered(folder))
+            for folder in self._folders:
+                # What cannot be entered gets the process later.
+                with suppress(OSError, ValueError):
+                    inside.enter_context(_entered(folder))
+                    entered.append(folder)
             yield
-        self._entered = tuple(folders)
+        self._entered = tuple(entered)
 
     def add(self, pid: int) -> bool:
         """Move a process into the group, where it did not begin there; tell whether that was allowed."""
@@ -75,6 +78,9 @@ def control_group(limits: StepLimits) -> Iterator[ControlGroup | None]:
     is_whole = bool(made) and len(made) == len(wanted)
     try:
         yield ControlGroup(made, limits_memory=limits.memory_bytes > 0) if is_whole else None
+    except BaseException:
+        _leave(made)
+        raise
     finally:
         for folder in made:
             _remove(folder)
@@ -85,7 +91,7 @@ def wanted_folders(limits: StepLimits, own: str) -> list[GroupFolder]:
     lines = (line.split(":", 2) for line in own.splitlines())
     groups = {name: path.rstrip("/") for _, names, path in lines for name in names.split(",")}
     memory, processes = limits.memory_bytes, limits.processes
-    counted = {"pids.max": processes} if processes else {}
+    counted = {_MOST: processes} if processes else {}
     if "memory" in groups and "pids" in groups:
         folders = [
             GroupFolder(
@@ -122,30 +128,33 @@ def _make_folder(wanted: GroupFolder) -> Path | None:
     return None
 
 
-def _has_room_for_aop(folder: Path) -> bool:
-    """Tell whether a thread of AOP can enter a group, start a process there, and go back."""
-    try:
-        most = int((folder / "pids.max").read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return False
-    return most > 1 and all(os.access(each / _ONE_THREAD, os.W_OK) for each in (folder, folder.parent))
-
-
 @contextmanager
 def _entered(folder: Path) -> Iterator[None]:
-    """Have this thread be in a group, and afterwards in the one around it, where it was before."""
+    """Have this thread be in a group, and afterwards in the one around it. Raises: OSError or ValueError before."""
+    most = int((folder / _MOST).read_text(encoding="ascii"))
     with (
         open(folder.parent / _ONE_THREAD, "wb", buffering=0) as back,
         open(folder / _ONE_THREAD, "wb", buffering=0) as to,
     ):
-        to.write(_THIS_THREAD)
+        # This thread counts too, and a step may start all of its processes before the thread is out again.
+        _write(folder, {_MOST: most + 1})
         try:
+            to.write(_THIS_THREAD)
             yield
         finally:
             try:
                 back.write(_THIS_THREAD)
+                _write(folder, {_MOST: most})
             except OSError as error:
                 raise Fault("AOP cannot leave the control group of a step.") from error
+
+
+def _leave(folders: Sequence[Path]) -> None:
+    """Move this thread out of groups in which a signal, such as Ctrl-C, may have left it."""
+    with suppress(OSError):
+        own = {line.rpartition("/")[2] for line in _OWN.read_text(encoding="utf-8").splitlines()}
+        for folder in (folder for folder in folders if folder.name in own):
+            (folder.parent / _ONE_THREAD).write_bytes(_THIS_THREAD)
 
 
 def _remove(folder: Path) -> None:

@@ -27,7 +27,7 @@ QUARANTINED = "worktree_quarantined"
 """The event for paths of a worktree that were moved to quarantine."""
 MOST_NAMED = 100
 """How many paths it names; it counts all."""
-MOST_KEPT = 1000
+MOST_KEPT = 100
 """The number of features whose lines of `decisions.md` are kept."""
 
 MovedPath: TypeAlias = tuple[str, str]

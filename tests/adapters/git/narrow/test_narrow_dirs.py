@@ -7,12 +7,12 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from aop.adapters.git.repository import Repository, open_repository
+from aop.core.ids import FeatureId
 from tests.adapters.git.repositories import ALICE, CHANGE_A, git, make_repository
 
 
@@ -299,14 +299,24 @@ def contents(folder: Path) -> dict[str, bytes | None]:
 
 
 def test_only_the_git_directories_of_the_last_worktrees_are_kept(repository: Repository) -> None:
-    with ExitStack() as checkouts:
-        head = repository.branches.head("main")
-        assert head is not None
-        for _ in range(18):
-            folder = checkouts.enter_context(repository.worktrees.scratch(head))
-            with repository.narrow.shown(folder, "main"):
-                pass
-        assert len(list((repository.root / ".aop" / "run").iterdir())) == 16
+    head = repository.branches.head("main")
+    assert head is not None
+    for number in range(18):
+        feature_id = FeatureId(f"feature_{number}")
+        repository.branches.create(feature_id, head)
+        repository.worktrees.ensure(feature_id, feature_id)
+        with repository.narrow.shown(repository.worktrees.path(feature_id), "main"):
+            pass
+    assert len(list((repository.root / ".aop" / "run").iterdir())) == 16
+
+
+def test_the_git_directory_of_a_scratch_worktree_is_not_kept(repository: Repository) -> None:
+    head = repository.branches.head("main")
+    assert head is not None
+    with repository.worktrees.scratch(head) as folder, repository.narrow.shown(folder, "main") as shown:
+        assert shown is not None
+        assert shown.is_dir()
+    assert list((repository.root / ".aop" / "run").iterdir()) == []
 
 
 def test_a_folder_that_is_no_worktree_is_shown_no_git_directory(repository: Repository, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from aop.adapters.files.locks import locked_file
-from aop.adapters.files.own_folders import held_folder, own_folder, remove_folder
+from aop.adapters.files.own_folders import held_folder, is_held_name, own_folder, remove_folder
 from aop.adapters.git.feature_worktrees import FeatureWorktrees, RegisteredWorktree
 from aop.adapters.git.narrow.base_packs import PACK_ENDINGS, BasePacks, history_lock, history_name
 from aop.adapters.git.objects.store import Objects
@@ -123,7 +123,11 @@ class NarrowGitDirs:
         try:
             yield made.folder
         finally:
-            self._keep(folder, made)
+            if is_held_name(folder.name):
+                # A scratch worktree: none is ever at its place again.
+                made.held.close()
+            else:
+                self._keep(folder, made)
 
     def _made_of(self, folder: Path, layout: Layout) -> MadeDir:
         """Return a directory of this layout that no other step uses: the one that is kept, or a new one."""
