@@ -16,7 +16,6 @@ from coverage import Coverage
 
 from tests.world import World, make_repository
 
-MEASURED_BY_FIRST_ROW = ("tests/cli/", "tests/hostile/", "tests/mcpserver/")
 SEPARATE_MARKS = ("slow", "soak")
 """Marks that few modules have, and that are run on their own."""
 
@@ -81,8 +80,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     # Measuring takes half of the time of a command, and a row mostly goes where the first went.
     for rows in tables.values():
         for item in rows[1:]:
-            if item.nodeid.startswith(MEASURED_BY_FIRST_ROW):
-                item.add_marker(pytest.mark.unmeasured("processes"))
+            item.add_marker(pytest.mark.unmeasured("processes"))
     return result
 
 

@@ -34,8 +34,19 @@ from coverage import process_startup
 MOST_CHARACTERS = 30_000
 """The most of a request: it is one message on a socket, where a character may take six bytes."""
 
-HEAVY = frozenset(("brain", "gated", "mcp", "resume", "retry", "run", "serve", "tools"))
+HEAVY = frozenset(("brain", "forge", "gated", "mcp", "resume", "retry", "run", "serve", "ticket", "tools"))
 """Commands that need the engine, the protocol, the models or all schemas; others fork sooner from a smaller process."""
+
+LIBRARIES = (
+    "anthropic.resources.beta",
+    "anyio._backends._asyncio",
+    "openai.resources.responses",
+    "pydantic_ai.models.anthropic",
+    "pydantic_ai.models.google",
+    "pydantic_ai.models.openai",
+    "splintr",
+)
+"""What they import late: with a model, that is some 3,000 modules."""
 
 READ_AT_START = ("PYTHON", "LC_", "LANG")
 """Variables that a Python reads before any code of ours runs."""
@@ -245,8 +256,8 @@ def _import_aop(*, heavy: bool) -> Callable[[], int]:
 
 
 def _import_servers() -> None:
-    import anyio._backends._asyncio  # noqa: F401 - imported for the servers
-
+    for name in LIBRARIES:
+        import_module(name)
     import aop.adapters.models.remote_model
     import aop.adapters.storage.engine.dbos
     import aop.mcpserver.http
