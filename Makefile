@@ -16,7 +16,9 @@ PICK = $(if $(ROWS),--rows $(ROWS)) $(if $(PART),--part $(PART))
 MEASURE = $(if $(COVER),--cov --cov-append --cov-report= --cov-fail-under=0)
 # Folders of tests in memory, where there is room: syncing a file then costs nothing. What is killed or cut off stays on the disk.
 MEMORY := $(shell df -Pk /dev/shm 2> /dev/null | awk 'NR == 2 && $$4 > 4000000 {print "TMPDIR=/dev/shm"}')
-PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(PICK)
+# Named at the end: the tests that a faster CI would gain most from.
+SLOWEST = --durations 15 --durations-min 10
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(SLOWEST) $(PICK)
 QUICK = -m "not slow and not soak and not real and not browser and not fleet"
 # Compiled first: where PYTHONDONTWRITEBYTECODE is set, each of a thousand processes would compile for itself.
 COMPILE = $(BIN)/python -m compileall -q -j 0
@@ -51,12 +53,12 @@ again: $(INSTALLED) ## run the few tests that just failed three times alone; wha
 # Compiled first: a test fills up the disk, where Python would leave half of a compiled file.
 slow: $(INSTALLED) ## run the tests that take long, most of them whole runs of `aop` with its agents
 	$(COMPILE) src
-	$(PYTEST) -m slow
+	$(PYTEST) --dist load --maxschedchunk 1 -m slow
 
 # Two at once: each file has a database of its own, and its tests wait for beats.
 fleet: $(INSTALLED) ## run gates on workers of other machines, and kill, freeze and cut them off (needs PostgreSQL, network namespaces)
 	$(COMPILE) src
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest tests/fleet -m fleet -n 2 --dist loadfile $(PICK) $(MEASURE)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest tests/fleet -m fleet -n 2 --dist loadfile $(SLOWEST) $(PICK) $(MEASURE)
 
 web: $(INSTALLED) ## drive the pages with a real Chromium, which has to be on this machine
 	$(PYTEST) tests/web/browser -m browser
