@@ -299,7 +299,8 @@ def _prepared() -> Run:
         memory=Memory.read(cache / "green.json"),
         inputs=_inputs(read["inputs"], read["versions"]),
         logs=logs,
-        environment={**environment, "AOP_CI_CACHE": str(cache)},
+        # Where `make real` has its programs, and `make again` looks for them.
+        environment={**environment, "REAL": str(cache / "real")},
     )
 
 

@@ -21,6 +21,10 @@ def test_unsteady():
 def test_steady():
     assert True
 
+@pytest.mark.skipif("BUSY" not in os.environ, reason="needs what only the first run had")
+def test_skipped():
+    assert "LACKING" not in os.environ
+
 @pytest.mark.skipif("BROKEN" not in os.environ, reason="only in a broken project")
 @pytest.mark.parametrize("number", range(int(os.environ.get("BROKEN", "0"))))
 def test_broken(number):
@@ -84,4 +88,9 @@ def test_a_test_that_fails_alone_or_one_of_many_is_broken_and_not_counted(
     project: Project, broken: int, said: list[str]
 ) -> None:
     assert project.second_look(BROKEN=str(broken)) == (1, said)
+    assert not project.kept.exists()
+
+
+def test_a_test_that_is_skipped_alone_has_not_passed(project: Project) -> None:
+    assert project.second_look(LACKING="1") == (1, [])
     assert not project.kept.exists()

@@ -38,7 +38,7 @@ class LimitedModel:
 
 @pytest.mark.parametrize(
     ("features", "seconds"),
-    [(4, 3.0), pytest.param(50, 20.0, marks=pytest.mark.slow)],
+    [(4, 3.0), pytest.param(50, 20.0, marks=pytest.mark.soak)],
     ids=["4 features", "50 features"],
 )
 def test_features_of_a_limited_provider_share_one_wait_and_all_are_ready_afterwards(
